@@ -19,7 +19,7 @@ def test_all_meet_gather_and_broadcast(run_ranks, ranks, count):
 
 
 @pytest.mark.parametrize(
-    ("what", "reason"), [("fails", "its disk broke"), ("leaves", "it ended before the others did")]
+    ("what", "reason"), [("fails", "its disk broke"), ("leaves", "it ended before the others")]
 )
 def test_every_rank_hears_why_one_failed(run_ranks, ranks, what, reason):
     done = run_ranks(4, ranks, what, 2)

@@ -1,4 +1,4 @@
-//! What experiments on a pipeline have in common: how the data is read, in which order, into what, by how many threads.
+//! What experiments on a pipeline share: storage, order, output and threads.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,13 +14,13 @@ use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Storage, choose_mode};
 use forebay_units::{Bytes, PathText};
 
-/// Files read per mode when the mode is chosen by measurement.
+/// Files per mode when the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
 const CHOICE_THREADS: usize = 8;
-/// The tuner settles within a second or two where a batch takes less; slow storage does not wait for it for ever.
+/// The tuner settles within a second or two if batches are fast; with slow storage it would take forever.
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
-/// The storage that data is read through; what was chosen by measurement is noted.
+/// A mode chosen by measurement is noted.
 pub(crate) fn storage(
     io: Io,
     tier: Option<&Profile>,
@@ -34,16 +34,15 @@ pub(crate) fn storage(
     Ok(forebay_storage::files(mode, tier))
 }
 
-/// The samples in random order.
 pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
-    // A compressed shard can only be read as a whole; tf.data's usual order serves there.
+    // A compressed shard can only be read as a whole; tf.data's usual order works there.
     match dataset.packing_is_seekable() {
         true => dataset.shuffle(seed),
         false => dataset.shuffle_groups(seed).interleave(4, 16).shuffle_buffer(1024, seed),
     }
 }
 
-/// The samples decoded, or taken as pixels where they are.
+/// Tensor shards hold pixels already.
 pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Mapped {
     match source.pixels() {
         None => dataset.map(DecodeImage(spec)),
@@ -51,7 +50,7 @@ pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Map
     }
 }
 
-/// Lets the tuner of a pipeline settle, and says how many threads it found best.
+/// Lets the tuner settle; returns the thread count it found best.
 pub(crate) fn tune(
     pipeline: &Batched,
     cancel: &AtomicBool,
@@ -69,13 +68,12 @@ pub(crate) fn tune(
     Ok((tuning.as_ref().map_or_else(cores, Tuning::best), tuning))
 }
 
-/// What the tuner tried, in its order.
+/// In the tuner's order.
 pub(crate) fn tried(tuning: Option<&Tuning>) -> Vec<TriedThreads> {
     let tried = tuning.into_iter().flat_map(|tuning| &tuning.tried);
     tried.map(|(threads, rate)| TriedThreads { threads: *threads as u64, images_per_s: *rate }).collect()
 }
 
-/// What lies at a path.
 pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     DatasetNote {
         path: path.escaped().into_owned(),
@@ -85,8 +83,7 @@ pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     }
 }
 
-/// What a reader should know of the data: splits read together, files that were left out, shards of which only a part can
-/// be used.
+/// For the reader of a record: splits read together, files left out, shards of which only a part is usable.
 pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
     let damaged = source.damaged().iter().map(|damaged| {
         let (path, n) = (damaged.path.escaped(), damaged.n_samples_before);
@@ -95,12 +92,11 @@ pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
     source.notes().iter().cloned().chain(source.left_out().note()).chain(damaged)
 }
 
-/// Samples that failed, with their reasons.
 pub(crate) fn failures(stats: &Stats) -> Vec<Failure> {
     stats.failures.iter().map(|failed| Failure { name: failed.name.clone(), reason: failed.reason() }).collect()
 }
 
-/// What an image becomes, in words.
+/// For display.
 pub(crate) fn describe_output(spec: ImageSpec) -> String {
     let dtype = match spec.dtype {
         Dtype::U8 => "u8",
@@ -114,15 +110,15 @@ pub(crate) fn describe_output(spec: ImageSpec) -> String {
     format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
 }
 
-/// What is said before the first sample that failed, where all did.
+/// Prefix to the first failed sample's error, if all failed.
 pub(crate) fn none_usable(n_samples: u64) -> String {
     match n_samples {
         1 => "the only sample could not be used".to_owned(),
-        n => format!("not one of {n} samples could be used; the first"),
+        n => format!("none of {n} samples could be used; the first"),
     }
 }
 
-/// Whether a path is a regular file that may be read whole; a pipe is not opened to find out.
+/// Whether a path is a regular file; a pipe is not opened to find out.
 fn is_measurable(path: &Path) -> bool {
     let is_small = |found: std::fs::Metadata| found.is_file() && found.len() <= CHOICE_LIMIT;
     std::fs::metadata(path).is_ok_and(is_small) && File::open(path).is_ok()

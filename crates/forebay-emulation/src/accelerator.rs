@@ -1,4 +1,4 @@
-//! One accelerator in one pass over its data: it waits for a batch, computes, and has arrived where all of them meet.
+//! One accelerator in one pass over its data: waits for a batch, computes, and arrives at the barrier.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,7 +12,6 @@ use super::feed::{Fed, Feed};
 use super::run::Error;
 use super::times::{Block, Epoch, Evaluated};
 
-/// What an accelerator is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Waiting,
@@ -20,25 +19,22 @@ pub(super) enum Doing {
     Arrived,
 }
 
-/// How far an accelerator has come.
+/// Result of a poll.
 pub(super) enum Readiness {
-    /// It is at what it was at.
     Same,
-    /// It has its batch.
     Fed,
-    /// It has ended its step.
+    /// Its step is done.
     Arrived,
-    /// Its data has ended before that.
+    /// Its data ended before its steps did.
     Ended,
 }
 
-/// An accelerator in one pass over its data.
 pub(super) struct Accelerator {
     pub(super) doing: Doing,
     feed: Box<dyn Feed>,
-    /// It has taken a batch that its readers do not know of.
+    /// It took a batch, and its readers have not been notified yet.
     is_fed: bool,
-    /// What its readers had done for its waits when this step began.
+    /// Readers' times at the start of the step; the difference is what they did during its wait.
     before: Times,
     pub(super) timer: PassTimer,
 }
@@ -48,13 +44,12 @@ impl Accelerator {
         Self { doing: Doing::Arrived, feed, is_fed: false, before: Times::default(), timer }
     }
 
-    /// Begins a step.
     pub(super) fn begin(&mut self) {
         self.before = self.feed.stall_time();
         self.doing = Doing::Waiting;
     }
 
-    /// Looks whether its batch has come, or its computation is over; with `is_ending` that is over in any case.
+    /// Checks whether its batch has come or its computation is over; `is_ending` cuts the computation short.
     ///
     /// # Errors
     /// When its data cannot be read.
@@ -78,26 +73,24 @@ impl Accelerator {
         }
     }
 
-    /// Computes for so long from now.
     pub(super) fn compute(&mut self, now_ns: u64, drawn_ns: u64) {
         self.timer.times.drawn_ns += drawn_ns;
         self.doing = Doing::Computing { until_ns: now_ns + drawn_ns };
     }
 
-    /// Lets its readers go on, if it has taken a batch since they were last let.
+    /// Wakes its readers if it has taken a batch since it last did.
     pub(super) fn go_on(&mut self) {
         if std::mem::take(&mut self.is_fed) {
             self.feed.go_on();
         }
     }
 
-    /// Ends its readers.
+    /// Joins its readers.
     pub(super) fn finish(self) -> (PassTimer, Fed) {
         (self.timer, self.feed.finish())
     }
 }
 
-/// Times of a pass, and what its waits are charged to.
 pub(super) struct PassTimer {
     pub(super) laps: Laps,
     pub(super) times: Epoch,
@@ -119,10 +112,10 @@ impl PassTimer {
         }
     }
 
-    /// A batch of so many samples has come, and its readers did this meanwhile.
+    /// `stall`: what the readers did during the wait.
     fn waited(&mut self, context: &RunContext<'_>, samples: u64, stall: &Times) {
         let waited = self.laps.lap(Part::Wait);
-        // Without prefetch, what the computation before would have hidden of this wait is the missing prefetch's.
+        // Without prefetch, the part of the wait that the previous computation could have hidden is charged to prefetch.
         let is_prefetched = context.workload.reader.n_ahead() > 0;
         let hidden = self.times.compute.last().filter(|_| !is_prefetched).map_or(0, |computed| waited.min(*computed));
         let is_first = self.times.load.is_empty();
@@ -135,14 +128,14 @@ impl PassTimer {
         self.laps.lap(Part::Other);
     }
 
-    /// Its computation was over at that moment; that it is noticed later is not its time.
+    /// Charges computation only up to `until_ns`: noticing its end late is no computation.
     fn computed(&mut self, until_ns: u64) {
         let computed = self.laps.lap_until(Part::Compute, until_ns);
         self.times.compute.push(computed);
         self.times.late_ns += self.laps.lap(Part::Other);
     }
 
-    /// The step at work is broken off: what went by is kept in the account, the step is not.
+    /// Drops the current step; its time stays in the account.
     pub(super) fn break_off(&mut self) {
         self.laps.lap(Part::Other);
         let n_whole = self.times.barrier.len();
@@ -150,14 +143,14 @@ impl PassTimer {
         self.times.compute.truncate(n_whole);
     }
 
-    /// All have met.
+    /// Called after the barrier.
     pub(super) fn met(&mut self) {
         let stood = self.laps.lap(Part::Barrier);
         self.times.barrier.push(stood);
         self.block.n_steps += 1;
     }
 
-    /// Closes the block of steps at work, if it has one; the next begins here.
+    /// Blocks are the steps between two checkpoints.
     pub(super) fn end_block(&mut self) {
         let end_ns = self.laps.started_ns() + self.laps.wall_ns() - self.origin_ns;
         if self.block.n_steps > 0 {
@@ -166,13 +159,12 @@ impl PassTimer {
         self.block = Block { start_ns: end_ns, ..Block::default() };
     }
 
-    /// The wait so far, of the time so far.
+    /// Of the time so far.
     pub(super) fn wait_share(&self) -> f64 {
         let parts = self.laps.total();
         parts.ns(Part::Wait) as f64 / parts.total_ns().max(1) as f64
     }
 
-    /// What is kept of an epoch.
     pub(super) fn into_epoch(mut self, fed: &Fed) -> Epoch {
         let work = Work::of(&fed.worker_time);
         let charges = match fed.scheduled {
@@ -186,7 +178,6 @@ impl PassTimer {
         self.times
     }
 
-    /// What is kept of an evaluation.
     pub(super) fn into_evaluated(mut self) -> Evaluated {
         self.laps.lap(Part::Other);
         let Epoch { start_ns, samples, load, compute, drawn_ns, late_ns, .. } = self.times;

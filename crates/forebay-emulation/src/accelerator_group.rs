@@ -1,7 +1,7 @@
 //! The accelerators of a process: all wait for their batches, compute, meet, and save when it is time.
 //!
-//! One thread does it for all of them. An accelerator that computes needs no core; were each a thread, a core that is shared with
-//! readers would have to come round to every one of them twice a step, and all would wait for the one it came to last.
+//! One thread drives them all. A computing accelerator needs no core. If each had a thread, a core shared with readers would have to serve
+//! every one of them twice per step, and all would wait for the last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,16 @@ use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::{Epoch, Saved};
 
-/// An observer is not told of a step more often than this.
+/// Limits progress events.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
-/// What a run gives the accelerators of a process.
 pub(super) struct RunContext<'a> {
     pub(super) workload: &'a Workload,
-    /// The accelerators of this process, by their numbers over all.
+    /// Numbered over all processes.
     pub(super) accelerators: std::ops::Range<u64>,
     pub(super) n_steps: u64,
     pub(super) n_steps_eval: u64,
-    /// Epochs after which it is evaluated.
+    /// Epochs with an evaluation after them.
     pub(super) evaluations: &'a [u64],
     /// Readers of this process, and the cores they share.
     pub(super) n_readers: usize,
@@ -39,9 +38,9 @@ pub(super) struct RunContext<'a> {
     pub(super) ranks: &'a dyn Ranks,
     pub(super) saver: Option<&'a Saver>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where the run began on the clock.
+    /// Start of the run on the clock.
     pub(super) origin_ns: u64,
-    /// Called before the accelerators begin to train in an epoch, and after they have.
+    /// Called before and after the training part of each epoch.
     pub(super) begin_epoch: &'a (dyn Fn() + Sync),
     pub(super) end_epoch: &'a (dyn Fn() + Sync),
     /// Called around the restores.
@@ -51,12 +50,11 @@ pub(super) struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Whether this process was asked to stop: all end where they meet next.
+    /// Whether this process was asked to stop: all ranks end at their next meeting.
     pub(super) fn is_ending(&self) -> bool {
         self.observer.is_cancelled()
     }
 
-    /// Meets the other processes.
     pub(super) fn meet(&self) -> Result<Verdict, Failed> {
         let met = self.ranks.meet_or_stop(Ok(if self.is_ending() { Verdict::Stop } else { Verdict::Go }));
         if met != Ok(Verdict::Go) {
@@ -65,12 +63,12 @@ impl RunContext<'_> {
         met
     }
 
-    /// Tells all the others why one accelerator cannot go on.
+    /// Reports the failure of one accelerator to all ranks.
     pub(super) fn give_up<T>(&self, accelerator: u64, reason: &str) -> Result<T, Failed> {
         self.fail(format!("accelerator {accelerator}: {reason}"))
     }
 
-    /// Tells all the others why this process cannot go on.
+    /// Reports the failure of this process to all ranks.
     pub(super) fn fail<T>(&self, reason: String) -> Result<T, Failed> {
         self.supply.end();
         self.ranks.meet(Err(reason.clone()))?;
@@ -78,7 +76,7 @@ impl RunContext<'_> {
         Err(Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason, is_lost: false })
     }
 
-    /// The outcomes of all accelerators, or why the first that failed did.
+    /// Fails with the first failure among them.
     pub(super) fn all<T>(&self, outcomes: Vec<Result<T, Error>>) -> Result<Vec<T>, Failed> {
         let mut all = Vec::with_capacity(outcomes.len());
         for (accelerator, outcome) in self.accelerators.clone().zip(outcomes) {
@@ -91,17 +89,15 @@ impl RunContext<'_> {
     }
 }
 
-/// What an accelerator did.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     pub(super) epochs: Vec<Epoch>,
     pub(super) saves: Vec<Saved>,
-    /// What was in memory of each checkpoint that was read back, before it was.
+    /// Per restored checkpoint, the fraction that was in memory before the restore.
     pub(super) residents: Vec<Option<f64>>,
     pub(super) is_stopped: bool,
 }
 
-/// Runs all accelerators of this process: what each did.
 pub(super) fn drive(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
     let mut group = AcceleratorGroup::new(context);
     let verdict = match context.workload.workflow.train {
@@ -112,7 +108,6 @@ pub(super) fn drive(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
     Ok(group.ran)
 }
 
-/// The accelerators of this process.
 pub(super) struct AcceleratorGroup<'a> {
     pub(super) context: &'a RunContext<'a>,
     pub(super) ran: Vec<Ran>,
@@ -146,7 +141,6 @@ impl<'a> AcceleratorGroup<'a> {
         Ok(Verdict::Go)
     }
 
-    /// One pass over the data.
     fn epoch(&mut self, epoch: u64) -> Result<Verdict, Failed> {
         let context = self.context;
         (context.begin_epoch)();
@@ -175,7 +169,6 @@ impl<'a> AcceleratorGroup<'a> {
         Ok(verdict)
     }
 
-    /// Takes the accelerators' places in a pass.
     fn open(&self, part: Part, epoch: u64) -> Result<Vec<Accelerator>, Failed> {
         let context = self.context;
         let timers: Vec<PassTimer> =
@@ -209,7 +202,6 @@ impl<'a> AcceleratorGroup<'a> {
         Ok(Verdict::Go)
     }
 
-    /// All wait, compute and meet.
     fn step(&mut self, accelerators: &mut [Accelerator], step: u64, law: &Time) -> Result<Verdict, Failed> {
         let context = self.context;
         accelerators.iter_mut().for_each(Accelerator::begin);
@@ -228,16 +220,16 @@ impl<'a> AcceleratorGroup<'a> {
                     Err(error) => return context.give_up(number, &chain(&error)),
                 }
             }
-            // A batch that is not there is not waited for in a run that ends.
+            // A run that is ending does not wait for missing batches.
             if n_left == 0 || is_ending && accelerators.iter().any(|accelerator| accelerator.doing == Doing::Waiting) {
                 break;
             }
-            // To wake readers takes longer than all the rest of a step's beginning: it is done while all compute.
+            // Waking readers takes longer than the rest of a step's beginning: it is done while all compute.
             accelerators.iter_mut().for_each(Accelerator::go_on);
             self.pace.rest(next_end(accelerators));
         }
         let verdict = context.meet()?;
-        // Where one rank is asked to stop, the others do not know how far it came: the step counts on none.
+        // If one rank is asked to stop, the others do not know how far it got: no rank counts the step.
         match verdict {
             Verdict::Go => accelerators.iter_mut().for_each(|accelerator| accelerator.timer.met()),
             Verdict::Stop => accelerators.iter_mut().for_each(|accelerator| accelerator.timer.break_off()),
@@ -291,12 +283,11 @@ impl<'a> AcceleratorGroup<'a> {
     }
 }
 
-/// What went by belongs to that part.
+/// Charges the time since the last lap to `part`.
 pub(super) fn lap<B: std::borrow::BorrowMut<PassTimer>>(timers: &mut [B], part: laps::Part) {
     timers.iter_mut().for_each(|timer| _ = timer.borrow_mut().laps.lap(part));
 }
 
-/// When the first of those that compute has ended.
 fn next_end(accelerators: &[Accelerator]) -> Option<u64> {
     let ends = accelerators.iter().filter_map(|accelerator| match accelerator.doing {
         Doing::Computing { until_ns } => Some(until_ns),

@@ -1,8 +1,8 @@
-//! Which sample was read when: one line a sample, in a file of each process.
+//! Log of sample reads: one line per sample, in one file per process.
 //!
-//! `time_s` is when the sample was in memory, in seconds from the run's start; `part` is `train` or `eval`, and files are numbered within
-//! it; `epoch` is that of the training, or the one after which it was evaluated; `bytes` are those that were moved for the sample, `asked`
-//! those of them that were asked for: fewer where O_DIRECT moves whole pages.
+//! `time_s` is when the sample was in memory, in seconds since the start of the run; `part` is `train` or `eval`, and files are
+//! numbered within it; `epoch` is that of the training, or the one before the evaluation; `bytes` were moved for the sample,
+//! `asked` are those of them that were requested: fewer if O_DIRECT moves whole pages.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,11 +17,10 @@ use super::run::Error;
 
 struct Sink {
     file: BufWriter<File>,
-    /// The first that went wrong; nothing is written after it.
+    /// The first failure; nothing is written after it.
     failure: Option<std::io::Error>,
 }
 
-/// The access log of a process.
 pub(super) struct AccessLog {
     path: PathBuf,
     clock: Arc<dyn Clock>,
@@ -30,7 +29,7 @@ pub(super) struct AccessLog {
 }
 
 impl AccessLog {
-    /// Makes `access-<rank>.csv` in a folder.
+    /// Creates `access-<rank>.csv`.
     pub(super) fn create(dir: &Path, rank: u64, clock: Arc<dyn Clock>, origin_ns: u64) -> Result<Arc<Self>, Error> {
         let path = dir.join(format!("access-{rank}.csv"));
         let made = std::fs::create_dir_all(dir).and_then(|()| File::create(&path)).and_then(|file| {
@@ -47,7 +46,6 @@ impl AccessLog {
         }
     }
 
-    /// Where the readers of an accelerator note what they read in an epoch.
     pub(super) fn of(self: &Arc<Self>, part: Part, accelerator: u64, epoch: u64) -> Arc<Log> {
         let log = Arc::clone(self);
         let part = match part {
@@ -67,7 +65,6 @@ impl AccessLog {
         }
     }
 
-    /// Brings all lines to the file.
     pub(super) fn finish(&self) -> Result<(), Error> {
         let mut sink = self.sink.lock().expect("no holder of this lock panics");
         let outcome = sink.failure.take().map_or(Ok(()), Err).and_then(|()| sink.file.flush());

@@ -1,4 +1,4 @@
-//! The data of a run, dealt out to the accelerators of this process.
+//! The data of a run, distributed to the accelerators of this process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::read::{Access, Samples, Seeds};
 use super::run::Error;
 
-/// Bytes that were moved for training, counted while they are.
+/// Bytes moved for training, readable during the run.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     ended: AtomicU64,
@@ -24,47 +24,43 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts what another iterator moves: its number here.
+    /// Returns the number to pass to [`Self::end`].
     pub(super) fn add(&self, meter: Meter) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.running.lock().expect("no holder of this lock panics").insert(number, meter);
         number
     }
 
-    /// An iterator has ended, after so many bytes.
     pub(super) fn end(&self, number: u64, bytes: u64) {
         let mut running = self.running.lock().expect("no holder of this lock panics");
         running.remove(&number);
         self.ended.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// All bytes so far.
     pub(super) fn bytes(&self) -> u64 {
         let running = self.running.lock().expect("no holder of this lock panics");
         self.ended.load(Ordering::Relaxed) + running.values().map(Meter::bytes_read).sum::<u64>()
     }
 }
 
-/// What is dealt out to whom.
+/// Which accelerators of how many this process has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deal {
     /// The first accelerator of this process, and how many it has.
     pub(super) first: u64,
     pub(super) n: u64,
-    /// Over all processes.
+    /// Accelerators of all processes.
     pub(super) of: u64,
     pub(super) n_steps: u64,
     pub(super) n_steps_eval: u64,
-    /// Seeds of the orders, the same for all processes.
+    /// The same for all processes.
     pub(super) seeds: Seeds,
 }
 
-/// The data, open.
 pub(super) struct BatchSource {
     deal: Deal,
     changes: bool,
     train: Samples,
-    /// Where it is noted who reads what.
     log: Option<Arc<AccessLog>>,
     eval: Option<Samples>,
     storage: Arc<dyn Storage>,
@@ -93,23 +89,22 @@ impl BatchSource {
         })
     }
 
-    /// What files are read through, in words.
+    /// For display.
     pub(super) fn storage(&self) -> String {
         self.storage.description()
     }
 
-    /// Bytes that training moves.
     pub(super) fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
 
-    /// Every `every`-th file that is looked at in evaluations, from `first` on.
+    /// Every `every`-th evaluation file, from `first` on.
     pub(super) fn eval_files(&self, first: u64, every: u64) -> Vec<PathBuf> {
         let Some(eval) = &self.eval else { return Vec::new() };
         (first..eval.n_files()).step_by(every.max(1) as usize).map(|file| eval.path_of(file as u32)).collect()
     }
 
-    /// Every `every`-th file that is trained on, from `first` on.
+    /// Every `every`-th training file, from `first` on.
     pub(super) fn files(&self, first: u64, every: u64) -> Vec<PathBuf> {
         let n_files = self.train.n_files();
         (first..n_files).step_by(every.max(1) as usize).map(|file| self.train.path_of(file as u32)).collect()
@@ -138,12 +133,10 @@ impl Supply for BatchSource {
     }
 }
 
-/// Whether the workload looks at other data too.
 pub(super) fn evaluates(workload: &Workload) -> bool {
     workload.workflow.train && workload.workflow.evaluation && workload.dataset.n_files_eval > 0
 }
 
-/// What the files of a plan are read through.
 pub(super) fn storage(plan: &Plan) -> Arc<dyn Storage> {
     let mode = if plan.workload.reader.odirect { Mode::Direct } else { Mode::Buffered };
     forebay_storage::files(mode, plan.tier.as_ref())

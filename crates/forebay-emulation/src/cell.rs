@@ -1,5 +1,3 @@
-//! The record of a run.
-
 use forebay_record::{DatasetNote, Disturbed, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;
@@ -13,22 +11,20 @@ use super::read::Seeds;
 use super::totals::{Run, all, recorded, state_of};
 use super::warnings::warnings;
 
-/// What the note of a record begins with whose run was stopped.
+/// Prefix of the note on a stopped run; readers of records recognise it by this.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// Steps whose times the record keeps one by one; beyond, the sums stay.
+/// Above this many steps, the record keeps only sums and percentiles.
 pub(super) const MOST_STEPS: u64 = 200_000;
 
-/// What is known before the run.
 pub(super) struct Known<'a> {
     pub(super) plan: &'a Plan,
     pub(super) totals: forebay_workload::Plan,
     pub(super) seeds: Seeds,
-    /// What files are read through.
+    /// For display.
     pub(super) storage: String,
 }
 
-/// Puts the record together from what all processes tell.
 pub(super) fn record(
     known: &Known<'_>,
     reports: &[RankReport],
@@ -44,7 +40,6 @@ pub(super) fn record(
     record
 }
 
-/// What was trained on.
 fn dataset(known: &Known<'_>) -> DatasetNote {
     let workload = &known.plan.workload;
     DatasetNote {
@@ -84,7 +79,7 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
         order: prepare::order(workload, known.seeds),
         medium,
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
-        // What was stopped did not do what it would be judged by.
+        // A stopped run has not done what it would be judged by.
         judged: if trains && !is_stopped(reports) { judged(plan, &totals) } else { Vec::new() },
         lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
         processes: reports.iter().map(|report| report.process.clone()).collect(),
@@ -101,8 +96,7 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
     }
 }
 
-/// The whole epochs' use of accelerators decides, against what the user asked for or the workload states; DLIO's own figure is
-/// shown beside it.
+/// Utilisation over whole epochs decides, against the user's threshold or the workload's; DLIO's own figure is only shown beside it.
 fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
     let judge = |what: &str, value: Option<f64>, limit: f64, is_decisive| Judged {
         what: what.to_owned(),
@@ -126,12 +120,11 @@ fn notes(cell: &WorkloadCell, reports: &[RankReport]) -> Vec<String> {
     });
     let mut notes: Vec<String> = of_ranks.collect();
     if is_stopped(reports) {
-        notes
-            .push(format!("{INTERRUPTED}: the steps finished before that are kept; no threshold is held against them"));
+        notes.push(format!("{INTERRUPTED}: finished steps are kept and not compared with a threshold"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(
-            "{} are more than {MOST_STEPS}: the record keeps their sums and percentiles, not each of them",
+            "{} exceed {MOST_STEPS}: the record keeps sums and percentiles only",
             count(cell.totals.steps, "step")
         ));
     }
@@ -143,24 +136,24 @@ fn is_stopped(reports: &[RankReport]) -> bool {
     reports.iter().any(|report| report.is_stopped)
 }
 
-/// Where checkpoints came from that were read back.
+/// Says where restored checkpoints came from.
 fn restored_note(reports: &[RankReport]) -> Option<String> {
     let evidence = all(reports.iter().filter_map(|report| report.restored.clone()));
     let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
     from_memory.map(|share| match share {
         Some(_) if evidence.resident_before.is_none_or(|share| share > 0.05) => format!(
-            "{} of the checkpoints that were read back was in memory before that: dropping their pages did not succeed",
+            "{} of the restored checkpoints was in memory before: evicting them failed",
             evidence.resident_before.map_or("an unknown share".to_owned(), |share| format!("{:.0} %", 100.0 * share))
         ),
         Some(share) if share <= 0.05 => {
-            "checkpoints were read back from the device: their pages were dropped before, and the block layer counted the reads"
+            "checkpoints were restored from the device: they were evicted before, and the block layer counted the reads"
                 .to_owned()
         }
         Some(share) => format!(
-            "of the checkpoints that were read back, {:.0} % came from memory although their pages were dropped before: the file \
-             system may lie in memory",
+            "{:.0} % of the restored checkpoints came from memory although they were evicted before: the file \
+             system may be in memory",
             100.0 * share
         ),
-        None => "checkpoints were read back; the kernel does not tell whether from the device".to_owned(),
+        None => "checkpoints were restored; the kernel does not report whether from the device".to_owned(),
     })
 }

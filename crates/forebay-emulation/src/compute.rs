@@ -1,8 +1,7 @@
-//! The time that emulated accelerators compute: drawn from the workload's law, and spent on the clock.
+//! Emulated computation: times drawn from the workload's distribution and spent on the clock.
 //!
-//! A sleep ends late: by the timer's slack, the way out of the processor's idle state and the wait for a core. How late is learnt from
-//! sleep to sleep, and so much is taken off the next one; what is then left of it, microseconds, is spent on the core.
-//! What is accounted is what the clock showed in any case.
+//! A sleep ends late: by the timer's slack, the exit from the CPU's idle state and the wait for a core. The lateness is learnt from sleep
+//! to sleep and subtracted from the next one; the microseconds that remain are spent spinning. Accounted is what the clock showed.
 
 use std::sync::Arc;
 
@@ -12,17 +11,17 @@ use forebay_workload::Time;
 
 use super::draw;
 
-/// The most that is spent on the core at the end of a step: on a machine that wakes later than this, steps take longer, and the
-/// record says so. One thread spends it for all accelerators, in a step of 3 ms a tenth of its time at most.
+/// Limit of spinning at the end of a step: on a machine that wakes later than this, steps take longer, and the record says so. One thread
+/// spins for all accelerators, at most a tenth of a step of 3 ms.
 const MOST_SPUN_NS: u64 = 300_000;
 
-/// A rest lasts no longer than this: somebody looks now and then whether the run shall end.
+/// Longest rest, so that a request to stop is noticed.
 const LOOK_NS: u64 = 50_000_000;
 
-/// The shortest turn on a core that the kernel grants.
+/// The shortest time slice that the kernel grants.
 const TURN_NS: u64 = 100_000;
 
-/// The times of an accelerator's steps: of the seed and its number alone.
+/// Computation times of one accelerator; they depend only on the seed and its number.
 pub(super) struct Draws(u64);
 
 impl Draws {
@@ -30,28 +29,28 @@ impl Draws {
         Self(hash(hash(seed) ^ accelerator))
     }
 
-    /// How long the next step computes, in nanoseconds.
+    /// In nanoseconds.
     pub(super) fn next(&mut self, law: &Time) -> u64 {
         self.0 = hash(self.0);
         (draw::seconds(law, self.0) * 1e9) as u64
     }
 }
 
-/// Waits for the moments at which steps end.
+/// Waits for the ends of steps.
 pub(super) struct Pace {
     clock: Arc<dyn Clock>,
-    /// What a rest is expected to be late by.
+    /// Expected lateness of a rest.
     late_ns: u64,
 }
 
 impl Pace {
-    /// Of the calling thread, which is woken on time from now on.
+    /// Raises the wake-up precision of the calling thread.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         wake_on_time();
         Self { clock, late_ns: 0 }
     }
 
-    /// Rests until the deadline, if there is one, until the thread is unparked, or until it is time to look around.
+    /// Until the deadline, an unpark, or `LOOK_NS`.
     pub(super) fn rest(&mut self, deadline_ns: Option<u64>) {
         let now = self.clock.now_ns();
         let wanted = deadline_ns.map(|deadline| deadline.saturating_sub(self.late_ns));
@@ -67,15 +66,15 @@ impl Pace {
         self.clock.spin_until_ns(deadline);
     }
 
-    /// Goes up quickly and down slowly, so that most rests end in time.
+    /// Rises quickly and falls slowly, so most rests end in time.
     fn learn(&mut self, late_ns: u64) {
         let (known, late) = (self.late_ns, late_ns.min(MOST_SPUN_NS));
         self.late_ns = if late > known { known + (late - known).div_ceil(8) } else { known - (known - late) / 32 };
     }
 }
 
-/// Lets the kernel wake this thread when it asked for it, not up to 50 µs later together with others, and run it soon where readers
-/// hold its core: it needs a core for microseconds a step, and behind readers, which take one for milliseconds, all accelerators
+/// Makes the kernel wake this thread when it asked for it, instead of up to 50 µs later together with others, and run it soon if
+/// readers hold its core: it needs a core for microseconds per step; behind readers, which take milliseconds, all accelerators
 /// would stand still.
 fn wake_on_time() {
     // SAFETY: the call takes nothing but numbers. Where it is refused, sleeps end as late as they did.
@@ -83,15 +82,15 @@ fn wake_on_time() {
     ask_for_short_turns();
 }
 
-/// Asks for turns shorter than those of other threads, which come sooner for it (Linux 6.12 and later; earlier ones take no notice).
-/// Threads that it starts have turns as usual.
+/// Requests shorter time slices than other threads have, which are granted sooner (Linux 6.12 and later; earlier kernels ignore
+/// it). Threads that it starts keep the default.
 fn ask_for_short_turns() {
     let size = size_of::<libc::sched_attr>() as u32;
     // SAFETY: all of it are numbers, of which zero is one.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most `size` bytes, which are there.
     let known = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    // Somebody who gave the process a policy of its own means it.
+    // The user gave the process a policy of its own; keep it.
     if known != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
         return;
     }

@@ -1,9 +1,9 @@
-//! Times drawn from a workload's laws, each from a number of its own, so that the same seed gives the same times.
+//! Times drawn from a workload's distributions, each from its own seed: the same seed gives the same times.
 
 use forebay_units::random::Random;
 use forebay_workload::Time;
 
-/// A time of this law, in seconds, without its sign; the same for the same `seed`.
+/// In seconds, as an absolute value.
 pub(crate) fn seconds(law: &Time, seed: u64) -> f64 {
     let mut random = Random::new(seed);
     let drawn = match *law {

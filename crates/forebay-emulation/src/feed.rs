@@ -1,4 +1,4 @@
-//! What an accelerator takes its batches from.
+//! Where an accelerator gets its batches.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,46 +9,41 @@ use forebay_workload::Part;
 use super::batch_source::Tally;
 use super::run::Error;
 
-/// The batches of one accelerator in one epoch.
 pub(super) trait Feed: Send {
-    /// Takes the next batch: the samples in it, or none at the data's end. Where it is not there yet, the calling thread is unparked once
-    /// it is worth asking again.
+    /// The number of samples in the next batch, `None` at the end of the data. If pending, the calling thread is unparked once
+    /// polling makes sense again.
     fn poll(&mut self) -> Poll<Result<Option<u64>, Error>>;
 
-    /// Lets its threads go on behind the batch that was taken.
+    /// Releases the batch last taken, so that its threads can continue.
     fn go_on(&mut self);
 
-    /// What its threads did while batches were waited for, so far.
+    /// What its threads did during waits, so far.
     fn stall_time(&self) -> Times;
 
-    /// Ends its threads.
+    /// Joins its threads.
     fn finish(self: Box<Self>) -> Fed;
 }
 
-/// What the threads of a feed have done.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fed {
     pub(super) worker_time: Times,
     pub(super) scheduled: Option<Scheduled>,
-    /// Bytes that they moved.
     pub(super) bytes: u64,
 }
 
-/// Where feeds come from.
 pub(super) trait Supply: Sync {
-    /// The batches of an accelerator in an epoch, counted from 1.
+    /// Epochs count from 1.
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error>;
 
-    /// Nobody takes batches any more: what is only waited for need not be.
+    /// No more batches will be taken: emulated waits may be cut short.
     fn end(&self) {}
 }
 
-/// Batches of the pipeline.
 pub(super) struct Piped {
-    /// The one that was taken, until its place is given back.
+    /// Held until its slot is released.
     taken: Option<Batch>,
     batches: Batches,
-    /// Where its bytes are counted, and under which number.
+    /// With its number there.
     tally: Option<(Arc<Tally>, u64)>,
 }
 
@@ -78,7 +73,7 @@ impl Feed for Piped {
         })
     }
 
-    /// A batch is the accelerator's as soon as it is there: its place is free for the next one.
+    /// The accelerator owns the batch: its slot is free for the next one.
     fn go_on(&mut self) {
         self.taken = None;
         self.batches.go_on();

@@ -1,7 +1,7 @@
-//! What a run would fail on, found without one: nothing is made, saved, emptied or measured.
+//! A dry run: finds what a run would fail on, without making, saving, evicting or measuring anything.
 //!
-//! Files are looked for as a run does, and the first sample of each part is read, so that files of another format are found. Whether
-//! every file is sound only the run itself finds out.
+//! It lists files as a run does and reads the first sample of each part, which detects files of another format. Whether every file is
+//! intact only the run itself finds out.
 
 use std::ffi::CString;
 use std::io;
@@ -18,7 +18,7 @@ use super::read::{Access, Samples, refused};
 use super::run::Error;
 use super::saving;
 
-/// Looks whether a plan can be run: with all ranks, as a run would be.
+/// Every rank must call it, as for a run.
 ///
 /// # Errors
 /// The first thing that the run would fail on, on any rank.
@@ -46,14 +46,13 @@ fn has_hdf5(workload: &Workload) -> Result<(), Error> {
     if is_built_in { Ok(()) } else { Err(refused(forebay_dataset::NO_HDF5.to_owned())) }
 }
 
-/// Whether the data can be made: there is room for it, and no other in its place.
+/// There must be space for it, and no other data in its place.
 fn can_make(plan: &Plan) -> Result<(), Error> {
     has_hdf5(&plan.workload)?;
     can_write(&plan.data)?;
     Ok(forebay_dataset::foresee_records(&plan.workload, &plan.data)?)
 }
 
-/// Reads the first sample of each part.
 fn can_read(plan: &Plan) -> Result<(), Error> {
     let mut one = plan.workload.clone();
     one.reader.preprocess_time = Time::default();
@@ -67,7 +66,6 @@ fn can_read(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a folder can be written to, or made.
 fn can_write(dir: &Path) -> Result<(), Error> {
     let failed = |path: &Path, source| {
         Error::Shared(forebay_measure::Error::Io { what: "writing to", path: path.to_owned(), source })

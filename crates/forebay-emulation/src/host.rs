@@ -1,32 +1,30 @@
-//! What DLIO's files say of a host: its first processor, and its memory before the run and before every epoch.
+//! What DLIO's files say about a host: its first CPU, and its memory before the run and before every epoch.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-/// Lines of a file in `/proc`, by what stands before the colon.
+/// Lines of a file in `/proc`, keyed by the text before the colon.
 pub(super) type Lines = BTreeMap<String, String>;
 
-/// A host, as one process saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Host {
-    /// The first processor.
+    /// First CPU only, as in DLIO.
     pub(super) cpuinfo: Lines,
-    /// Memory before the run.
+    /// Before the run.
     pub(super) meminfo: Lines,
-    /// Memory before each epoch.
+    /// Before each epoch.
     pub(super) meminfo_by_epoch: Vec<Lines>,
 }
 
 impl Host {
-    /// What the processor is called; nothing where the kernel does not say.
+    /// Empty if the kernel does not report it.
     pub(super) fn processor_name(&self) -> &str {
         self.cpuinfo.get("model name").map_or("", String::as_str)
     }
 }
 
-/// Looks at the host before a run, and at its memory once an epoch.
 pub(super) struct Watch(Mutex<Host>);
 
 impl Watch {

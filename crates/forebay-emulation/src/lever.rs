@@ -1,17 +1,17 @@
-//! What would help a workload most, and by how much at most.
+//! Which change would help a workload most, with an upper bound of its effect.
 //!
-//! The largest cause is acted on. The waits for the first batch of an epoch are among them: nothing can hide them, but what makes
-//! a batch sooner shortens them too. What prefetch would hide is known; what the others would save at most is a bound.
+//! It acts on the largest cause. Waits for the first batch of an epoch count too: nothing can hide them, but making batches faster shortens
+//! them. What prefetch would hide is known; for the other causes it is a bound.
 
 use forebay_record::{Lever, WorkloadTotals};
 use forebay_workload::Workload;
 
 use forebay_measure::stall::Causes;
 
-/// Less than this share of the time is not worth a lever.
+/// Below this fraction of the time there is no lever.
 const WORTH: f64 = 0.01;
 
-/// The lever against the largest cause; times are those of the mean accelerator.
+/// Times are those of the mean accelerator.
 pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_cores: u64) -> Lever {
     let n = totals.accelerators.max(1) as f64;
     let wall_s = totals.accelerator_s / n;
@@ -24,7 +24,7 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Cause
         }
         _ => Lever {
             name: "none".to_owned(),
-            advice: "the accelerators are the limit".to_owned(),
+            advice: "the accelerators are the bottleneck".to_owned(),
             saves_s: 0.0,
             wall_s,
             is_bound: false,
@@ -54,7 +54,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
             "order",
             stalls.order,
             format!(
-                "reader.prefetch_size={}: more batches ahead, so that a slow sample holds up fewer others",
+                "reader.prefetch_size={}: more batches ahead, so a slow sample delays fewer others",
                 2 * reader.prefetch_size.max(1)
             ),
             true,
@@ -69,7 +69,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
         (
             "cores",
             stalls.cores,
-            "readers waited for a core: more cores, fewer accelerators on this host, or nothing else beside them"
+            "readers waited for a core: use more cores, fewer accelerators on this host, or no other programs"
                 .to_owned(),
             true,
         ),
@@ -95,7 +95,7 @@ fn candidates(workload: &Workload, totals: &WorkloadTotals, stalls: &Causes, n_c
         (
             "start",
             stalls.other,
-            "no reader was at work yet: longer epochs, or fewer accelerators and read_threads to be started in a process"
+            "no reader had started yet: use longer epochs, or fewer accelerators and read_threads per process"
                 .to_owned(),
             true,
         ),

@@ -1,7 +1,7 @@
 //! Workloads in the manner of DLIO: real reads by many emulated accelerators, in one process or over MPI ranks.
 //!
-//! Every accelerator has a pipeline of its own, takes a batch, computes for as long as the workload says, and waits for the
-//! others at the step's barrier. Time is cut as the accelerator sees it; the parts of an epoch sum to its wall clock.
+//! Every accelerator has its own pipeline, takes a batch, computes for as long as the workload says, and waits for the others at the step's
+//! barrier. Time is divided as the accelerator sees it; the parts of an epoch sum to its wall clock.
 
 mod accelerator;
 mod accelerator_group;

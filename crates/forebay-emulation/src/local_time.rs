@@ -1,8 +1,6 @@
-//! Moments in this machine's local time.
-
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// As "2026-11-16T05:42:10.914314", which is how Python writes a time without its zone.
+/// As Python writes a time without a zone: "2026-11-16T05:42:10.914314".
 pub(crate) fn iso(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() as libc::time_t;

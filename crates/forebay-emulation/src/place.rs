@@ -1,4 +1,4 @@
-//! Where checkpoints go: what that place lies on, and the scratch folder of those that do not stay.
+//! Where checkpoints go, and the scratch folder of those that are not kept.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,10 +16,9 @@ use super::prepare::together;
 use super::ranks::Ranks;
 use super::run::Error;
 
-/// How the names of scratch folders begin.
 const PREFIX: &str = ".forebay-checkpoints-";
 
-/// Where a plan's checkpoints go, and what that lies on; `None` where it saves none. Nothing need be there yet.
+/// `None` if the plan saves none. The folder need not exist yet.
 pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     let place = &plan.checkpoints;
     let profile = place.shaped.as_ref().or(place.kernel.as_ref());
@@ -37,7 +36,7 @@ pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     })
 }
 
-/// What to mind where checkpoints go to another device than the one that the data is read from.
+/// For checkpoints on another device than the data.
 pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
     let place = checkpoint_place(plan)?;
     let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
@@ -53,13 +52,13 @@ pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
     }
     of_data.filter(|tier| place.medium.tier.as_deref() != Some(tier)).map(|tier| {
         format!(
-            "the emulated {tier} holds for the data alone: checkpoints go to {} ({device}), and their times and rates are of that",
+            "the emulated {tier} applies to the data only: checkpoints go to {} ({device}), and their times and rates are of that device",
             place.path
         )
     })
 }
 
-/// The nearest folder above a path that is there, or the path itself.
+/// The path, or the nearest existing folder above it.
 pub(super) fn there(path: &Path) -> &Path {
     let is_there = |path: &&Path| !path.as_os_str().is_empty() && path.exists();
     path.ancestors().find(is_there).unwrap_or(Path::new("."))
@@ -69,16 +68,16 @@ fn device_of(path: &Path) -> Option<u64> {
     std::fs::metadata(there(path)).ok().map(|found| found.dev())
 }
 
-/// The folder of a run's checkpoints. One that does not stay goes when this is dropped: only once no rank uses it any more.
+/// A scratch folder is removed when this is dropped: only once no rank uses it any more.
 pub(super) struct Folder {
     pub(super) dir: PathBuf,
     is_removed: bool,
-    /// The first rank's, which holds the lock that keeps other runs from removing it.
+    /// Held by the first rank; its lock keeps other runs from removing the folder.
     _scratch: Option<Scratch>,
 }
 
 impl Folder {
-    /// The plan's own, or a scratch folder in it that all ranks share.
+    /// The plan's own folder, or a scratch folder in it that all ranks share.
     pub(super) fn open(plan: &Plan, ranks: &dyn Ranks) -> Result<Self, Error> {
         let dir = &plan.checkpoints.dir;
         if plan.keeps_checkpoints {
@@ -99,7 +98,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_removed {
-            // Hosts need not share the folder, so every rank removes what it sees. The next run has another try.
+            // Hosts need not share the folder, so every rank removes what it sees. If that fails, the next run tries again.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }

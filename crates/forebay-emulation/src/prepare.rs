@@ -1,4 +1,4 @@
-//! Before the first step: all ranks agree on the plan, the data is made where the workload says so, and caches are emptied.
+//! Before the first step: all ranks agree on the plan, make the data if the workload says so, and evict caches.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,29 +17,29 @@ use super::ranks::Ranks;
 use super::read::Seeds;
 use super::run::Error;
 
-/// Files whose pages are counted where nothing is evicted.
+/// Files whose residency is sampled if nothing is evicted.
 const LOOKED_AT: u64 = 1024;
 
-/// Ends all ranks where one has failed: the one with its own error, the others with its reason.
+/// Ends all ranks if one has failed: that one with its own error, the others with its reason.
 pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Result<T, Error> {
     match outcome {
         Ok(value) => ranks.meet(Ok(())).map(|()| value).map_err(Error::Rank),
         Err(error) => {
-            // All have heard it; this one can say more of it.
+            // All ranks have heard it; this one knows the details.
             let _ = ranks.meet(Err(chain(&error)));
             Err(error)
         }
     }
 }
 
-/// What every rank says, by rank, on all of them.
+/// Returns every rank's text, by rank, on all of them.
 pub(super) fn everybody(ranks: &dyn Ranks, mine: &str) -> Result<Vec<String>, Error> {
     let all = ranks.gather(mine.as_bytes().to_vec())?.unwrap_or_default();
     let all = ranks.broadcast(all.join(&b'\n'))?;
     Ok(String::from_utf8_lossy(&all).split('\n').map(str::to_owned).collect())
 }
 
-/// Which of the ranks of its host this one is, and how many there are.
+/// Index of this rank among those of its host, and their number.
 pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
     let (me, host) = (ranks.rank(), ranks.host());
     let all = everybody(ranks, &host)?;
@@ -47,7 +47,7 @@ pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
     Ok((here().filter(|rank: &u64| *rank < me).count() as u64, here().count() as u64))
 }
 
-/// Makes sure that all ranks do the same, and says the seeds of the orders: the workload's, or those of the moment.
+/// Checks that all ranks have the same plan, and returns the seeds of the orders: the workload's, or ones from the clock.
 pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
     let seeds = seeds(&plan.workload);
     let mine = format!("{} {}\n{}", seeds.files, seeds.samples, text(plan));
@@ -68,14 +68,13 @@ fn seeds(workload: &Workload) -> Seeds {
     Seeds { files: seed(workload.reader.file_shuffle), samples: seed(workload.reader.sample_shuffle) }
 }
 
-/// All that ranks must have in common, line by line.
+/// What ranks must have in common, line by line.
 fn text(plan: &Plan) -> String {
     let Plan { settings, workload, tier, out, .. } = plan;
     let version = env!("CARGO_PKG_VERSION");
     format!("version: {version}\ntier: {tier:?}\nout: {out:?}\n{settings:#?}\n{workload:#?}")
 }
 
-/// The first line that differs.
 fn difference(theirs: &str, ours: &str) -> Option<String> {
     if theirs == ours {
         return None;
@@ -85,22 +84,21 @@ fn difference(theirs: &str, ours: &str) -> Option<String> {
     let line = |text: &str| text.trim().trim_end_matches(',').to_owned();
     Some(match differs {
         Some((theirs, ours)) => format!("the first has \"{}\", this one \"{}\"", line(theirs), line(ours)),
-        None => "one of them says more than the other".to_owned(),
+        None => "one of them has more settings than the other".to_owned(),
     })
 }
 
-/// The orders, in words.
+/// For the record.
 pub(super) fn order(workload: &Workload, seeds: Seeds) -> String {
     let name = |shuffle, seed| match shuffle {
         Shuffle::Off => "off".to_owned(),
         Shuffle::Seed => format!("seed {seed}"),
-        Shuffle::Random => format!("random, seed {seed} of the moment"),
+        Shuffle::Random => format!("random, seed {seed} from the clock"),
     };
     let (files, samples) = (workload.reader.file_shuffle, workload.reader.sample_shuffle);
     format!("files: {}, samples: {}", name(files, seeds.files), name(samples, seeds.samples))
 }
 
-/// Makes this rank's share of the data.
 pub(super) fn generate(plan: &Plan, ranks: &dyn Ranks, observer: Observer<'_>) -> Result<MadeRecords, Error> {
     let told = Mutex::new(0);
     let progress = |progress: forebay_dataset::Progress| {
@@ -116,23 +114,20 @@ pub(super) fn generate(plan: &Plan, ranks: &dyn Ranks, observer: Observer<'_>) -
     Ok(make_records(&plan.workload, &plan.data, ranks.rank(), ranks.size(), &control)?)
 }
 
-/// What was made, in words.
 pub(super) fn made_note(made: &MadeRecords) -> String {
     let kept = if made.n_kept > 0 { format!("; {} were there already", made.n_kept) } else { String::new() };
     format!("this process made {} of data, {}{kept}", count(made.n_written, "file"), Bytes(made.bytes))
 }
 
-/// Removes what this run made: this rank's files, and then, by the first rank, the folders and the mark where nothing is left in them.
-/// Where a rank found some of its files there already, all of them stay, on all ranks.
+/// Removes what this run made: this rank's files, then, by the first rank, the marker and the folders that are empty. If any rank
+/// found some of its files there already, all files stay, on all ranks.
 pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeRecords>) -> Result<Option<String>, Error> {
     let dataset = &plan.workload.dataset;
     let Some(made) = made else {
-        return Ok(Some(
-            "dataset.keep_files is false, but this run did not make the data, so that it stays".to_owned(),
-        ));
+        return Ok(Some("dataset.keep_files is false, but this run did not generate the data: it stays".to_owned()));
     };
     let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
-    let note = was_there.then(|| "some of the data was there before this run, so that it stays".to_owned());
+    let note = was_there.then(|| "some of the data existed before this run: it stays".to_owned());
     let removed = if was_there { Ok(()) } else { remove_share(plan, ranks) };
     together(ranks, removed)?;
     if ranks.rank() == 0 {
@@ -142,7 +137,7 @@ pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeReco
             below.chain([top]).collect::<Vec<PathBuf>>()
         };
         for folder in [Part::Train.folder(), Part::Eval.folder(), "index"].into_iter().flat_map(folders) {
-            // One that holds anything is not removed.
+            // A folder that holds anything stays.
             let _ = std::fs::remove_dir(folder);
         }
         let is_left = |part: Part| dataset.n_files(part) > 0 && plan.data.join(part.folder()).exists();
@@ -154,7 +149,7 @@ pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeReco
     Ok(note)
 }
 
-/// Removes this rank's files, and the index files that some formats have beside them.
+/// Including the index files that some formats have beside them.
 fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let dataset = &plan.workload.dataset;
     for part in [Part::Train, Part::Eval] {
@@ -177,7 +172,7 @@ fn remove(path: PathBuf) -> Result<(), Error> {
     }
 }
 
-/// Brings the page cache into the state that was asked for: the ranks of a host empty it of all files, each of its share of them.
+/// Evicts the data if asked to; the ranks of a host share the files between them.
 pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) -> Result<Before, Error> {
     let dataset = &plan.workload.dataset;
     let n_files = dataset.n_files_train;
@@ -188,14 +183,14 @@ pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) 
     let share = |part| (index..dataset.n_files(part)).step_by(n.max(1) as usize).map(move |file| (part, file));
     let besides = share(Part::Train).chain(share(Part::Eval));
     let besides = besides.flat_map(|(part, file)| records_beside(dataset, part, file)).map(|path| plan.data.join(path));
-    // What is not trained on is not counted in the evidence.
+    // Files that are not trained on do not count in the evidence.
     let others = besides.filter(|path| path.exists()).chain(source.eval_files(index, n));
     let others: Vec<PathBuf> = others.collect();
     cold::prepare(&others, true)?;
     Ok(cold::prepare(&train, true)?)
 }
 
-/// In what the data was made otherwise than the workload says.
+/// How existing data differs from what the workload says.
 pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
     let is_read = plan.workload.dataset.format != Format::Synthetic;
     if is_read { made_otherwise(&plan.workload.dataset, &plan.data) } else { Vec::new() }
@@ -269,7 +264,7 @@ mod tests {
         workload.reader.sample_shuffle = Shuffle::Random;
         workload.reader.file_shuffle = Shuffle::Seed;
         let seeds = Seeds { samples: 77, ..seeds(&workload) };
-        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 of the moment");
+        assert_eq!(order(&workload, seeds), "files: seed 123, samples: random, seed 77 from the clock");
         assert_ne!(super::seeds(&workload).samples, workload.train.seed);
         workload.reader.sample_shuffle = Shuffle::Seed;
         assert_eq!(order(&workload, super::seeds(&workload)), "files: seed 123, samples: seed 123");

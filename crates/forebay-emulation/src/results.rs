@@ -1,5 +1,5 @@
-//! DLIO's own result files, so that what reads them goes on working: `summary.json` by the first process, `<rank>_output.json` and
-//! `<rank>_per_epoch_stats.json` for every accelerator, which are DLIO's ranks, and the workload in `.hydra`.
+//! DLIO's own result files, so that its tools keep working: `summary.json` by the first process, `<rank>_output.json` and
+//! `<rank>_per_epoch_stats.json` for every accelerator (a rank of DLIO), and the workload in `.hydra`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,20 +20,18 @@ use crate::local_time;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The first process's view of all of them.
+/// Only the first process has it.
 type All<'a> = (&'a Record<WorkloadCell>, &'a [RankReport]);
 
-/// What only the first process knows of all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Whole {
-    /// How many hosts take part.
     n_hosts: u64,
-    /// Bytes of every checkpoint, over all accelerators, by its number.
+    /// Per checkpoint number, over all accelerators.
     save_bytes: BTreeMap<u64, u64>,
 }
 
 impl Whole {
-    /// The first process sums up and tells the others.
+    /// Computed by the first process and broadcast.
     pub(super) fn agree(ranks: &dyn Ranks, all: Option<&[RankReport]>) -> Result<Self, Failed> {
         let all = all.unwrap_or_default();
         let hosts: BTreeSet<&str> = all.iter().map(|report| report.process.host.as_str()).collect();
@@ -46,7 +44,7 @@ impl Whole {
     }
 }
 
-/// Writes this process's files into a folder, which is made where it is not there.
+/// Creates the folder if it is missing.
 pub(super) fn write(
     out: &Path,
     known: &Known<'_>,
@@ -70,11 +68,11 @@ pub(super) fn write(
     write_json(&out.join("summary.json"), &summary(known, &time, record, all))
 }
 
-/// What Hydra keeps of a run of DLIO: tools take the batch and the epochs from there.
+/// Hydra's files of a DLIO run: tools read the batch size and the epochs from them.
 fn write_hydra(dir: &Path, known: &Known<'_>, record: &Record<WorkloadCell>) -> Result<(), Error> {
     let plan = known.plan;
     let text = |path: &Path| path.display().to_string();
-    // Where things were, not where the workload's file would have put them.
+    // Actual locations, not those of the workload's file.
     let mut workload = plan.workload.clone();
     workload.storage_root.clear();
     workload.dataset.data_folder = text(&plan.data);
@@ -101,7 +99,6 @@ fn write_json(path: &Path, value: &Value) -> Result<(), Error> {
         .map_err(|source| Error::Shared(forebay_measure::Error::Io { what: "writing", path: path.to_owned(), source }))
 }
 
-/// When and where a run took place.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) started_at: SystemTime,
@@ -109,12 +106,11 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// A moment of the run as DLIO writes it: local time, to the microsecond.
+    /// As in DLIO: local time, to the microsecond.
     fn at(&self, ns: u64) -> String {
         local_time::iso(self.started_at + Duration::from_nanos(ns))
     }
 
-    /// Start, end and duration of something.
     fn span(&self, start_ns: u64, end_ns: u64) -> Map<String, Value> {
         let mut span = Map::new();
         span.insert("start".to_owned(), self.at(start_ns).into());
@@ -124,7 +120,7 @@ impl Setting {
     }
 }
 
-/// What a host is, in DLIO's keys.
+/// With DLIO's keys.
 fn host(known: &Known<'_>, report: &RankReport, n_hosts: u64) -> Map<String, Value> {
     let entries = [
         ("host_memory_GB", report.memory_bytes.map(|bytes| bytes as f64 / GIB).into()),
@@ -138,13 +134,13 @@ fn host(known: &Known<'_>, report: &RankReport, n_hosts: u64) -> Map<String, Val
     entries.map(|(key, value): (&str, Value)| (key.to_owned(), value)).into_iter().collect()
 }
 
-/// Whether a host's share of the data fits in its memory, as a number.
+/// DLIO's `potential_caching`: 1 if a host's share of the data fits into its memory.
 fn caches(known: &Known<'_>, report: &RankReport, n_hosts: u64) -> u8 {
     let bytes = known.totals.bytes_train / n_hosts.max(1);
     u8::from(report.memory_bytes.is_some_and(|memory| bytes <= memory))
 }
 
-/// `<rank>_output.json`.
+/// Content of `<rank>_output.json`.
 fn output(known: &Known<'_>, time: &Setting, report: &RankReport, accelerator: u64) -> Value {
     let mut file = host(known, report, time.whole.n_hosts);
     for epoch in report.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
@@ -158,13 +154,12 @@ fn output(known: &Known<'_>, time: &Setting, report: &RankReport, accelerator: u
     file.into()
 }
 
-/// When an epoch and its evaluation were over.
+/// Of the epoch and its evaluation.
 fn end_ns(epoch: &Epoch) -> u64 {
     let evaluated = epoch.evaluated.as_ref().map_or(0, |done| done.start_ns + done.wall_ns);
     evaluated.max(epoch.start_ns + epoch.wall_ns())
 }
 
-/// The steps of one epoch, block by block.
 fn epoch_output(known: &Known<'_>, epoch: &Epoch) -> Map<String, Value> {
     let workload = &known.plan.workload;
     let mut file: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
@@ -191,7 +186,7 @@ fn epoch_output(known: &Known<'_>, epoch: &Epoch) -> Map<String, Value> {
     file.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
-/// An evaluation as DLIO reckons it: its utilisation is that of a block, its samples are all of them over all of its time.
+/// As DLIO computes it: the utilisation is that of a block, the rate is all samples over the whole time.
 fn dlio_of_evaluation(known: &Known<'_>, done: &Evaluated) -> (metric::Block, metric::Dlio) {
     let seconds = |ns: &[u64]| ns.iter().map(|ns| *ns as f64 / 1e9).collect::<Vec<f64>>();
     let wall_s = done.wall_ns as f64 / 1e9;
@@ -205,11 +200,11 @@ fn dlio_of_block(workload: &Workload, n_steps: u64, block: &metric::Block) -> me
     metric::dlio(block, workload.reader.batch_size, limits.exclude_start_steps, limits.exclude_end_steps, n_steps)
 }
 
-/// `<rank>_per_epoch_stats.json`. A run that only saves is DLIO's first epoch.
+/// Content of `<rank>_per_epoch_stats.json`. A run that only saves is DLIO's first epoch.
 fn stats(time: &Setting, report: &RankReport, accelerator: u64) -> Value {
     let mut file = Map::new();
     for epoch in report.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
-        // An evaluation comes behind its epoch.
+        // An evaluation follows its epoch.
         let mut entry = time.span(epoch.start_ns, epoch.start_ns + epoch.wall_ns());
         for (i, block) in epoch.blocks.iter().enumerate() {
             entry.insert(format!("block{}", i + 1), time.span(block.start_ns, block.end_ns).into());
@@ -242,7 +237,7 @@ fn checkpoint(time: &Setting, saved: &Saved) -> Value {
     span.into()
 }
 
-/// `summary.json`.
+/// Content of `summary.json`.
 fn summary(known: &Known<'_>, time: &Setting, record: &Record<WorkloadCell>, all: &[RankReport]) -> Value {
     let workload = &known.plan.workload;
     let hosts: BTreeMap<&str, &RankReport> = all.iter().map(|report| (report.process.host.as_str(), report)).collect();
@@ -278,7 +273,7 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[RankReport])
     let mut metrics = Map::new();
     let epochs = || all.iter().flat_map(|report| &report.epochs);
     let length = known.plan.workload.dataset.record_length_bytes;
-    // A run that was stopped did not do what it would be judged by: no utilisation would be enough.
+    // A stopped run has not done what it would be judged by: no utilisation would suffice.
     let is_stopped = all.iter().any(|report| report.is_stopped);
     let limit = if is_stopped { f64::INFINITY } else { 100.0 * known.plan.workload.limits.au };
     let train = epochs().filter_map(|epoch| {
@@ -302,7 +297,7 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[RankReport])
     metrics.into()
 }
 
-/// Utilisation and rate by epoch, of each accelerator's, with their means and deviations over epochs.
+/// Per epoch and accelerator, with means and deviations over epochs.
 fn put_phase(
     metrics: &mut Map<String, Value>,
     phase: &str,
@@ -331,7 +326,7 @@ fn put_phase(
     metrics.extend(entries.map(|(key, value)| (format!("{phase}_{key}"), value)));
 }
 
-/// By DLIO's keys, but with the time of the slowest rank, as MLPerf Storage asks for.
+/// DLIO's keys, but with the time of the slowest rank, as MLPerf Storage requires.
 fn put_checkpoints(metrics: &mut Map<String, Value>, what: &str, saves: &[&WorkloadSave]) {
     let taken: Vec<f64> = saves.iter().map(|save| save.seconds).collect();
     let rates: Vec<f64> = saves.iter().map(|save| save.bytes as f64 / GIB / save.seconds.max(1e-9)).collect();
@@ -345,7 +340,7 @@ fn put_checkpoints(metrics: &mut Map<String, Value>, what: &str, saves: &[&Workl
     metrics.extend(entries.map(|(key, value)| (format!("{what}_checkpoint_{key}"), value.into())));
 }
 
-/// Mean and population deviation.
+/// Population deviation.
 fn moments(values: &[f64]) -> Option<(f64, f64)> {
     if values.is_empty() {
         return None;

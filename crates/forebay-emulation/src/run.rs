@@ -1,5 +1,3 @@
-//! Running the plan.
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -28,66 +26,39 @@ use super::read::Seeds;
 use super::results::{self, Setting};
 use super::saving::{self, Saver};
 
-/// A run that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
-    /// The data could not be made.
     #[error(transparent)]
     Dataset(#[from] forebay_dataset::Error),
-    /// One rank failed, and all end.
+    /// All ranks end when one fails.
     #[error(transparent)]
     Rank(#[from] Failed),
-    /// The workload cannot be run so.
     #[error(transparent)]
     Plan(#[from] forebay_workload::Problem),
-    /// The ranks were not started alike.
     #[error("rank {rank} was started with another plan than the first: {what}")]
-    OtherPlan {
-        /// The rank that differs.
-        rank: u64,
-        /// In what.
-        what: String,
-    },
-    /// There is less room for checkpoints than they need.
+    OtherPlan { rank: u64, what: String },
     #[error("{}: checkpoints need {needed} and {free} are free", path.escaped())]
-    TooLittleSpace {
-        /// Where.
-        path: PathBuf,
-        /// What they need.
-        needed: Bytes,
-        /// What there is.
-        free: Bytes,
-    },
-    /// Fewer checkpoints are there than are to be read.
-    #[error("{} has {n} of the {wanted} checkpoints that are to be read", path.escaped())]
+    TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
+    #[error("{} has {n} of the {wanted} checkpoints to restore", path.escaped())]
     NothingSaved {
-        /// The folder of a rank.
+        /// Of one rank.
         path: PathBuf,
-        /// What it has.
         n: u64,
-        /// What is wanted.
         wanted: u64,
     },
-    /// No scratch folder for checkpoints can be made.
     #[error("cannot make a scratch folder for checkpoints in {}", path.escaped())]
-    Scratch {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: Box<forebay_measure::Error>,
-    },
+    Scratch { path: PathBuf, source: Box<forebay_measure::Error> },
 }
 
 forebay_measure::share_errors!(Error);
 
-/// Runs a workload. The record is the first rank's; others get `None`.
+/// The first rank returns the record, the others `None`.
 ///
 /// # Errors
-/// When it could not be run, on any rank: all end with the same reason. A run that is stopped yields what was measured, with a note.
+/// When any rank fails: all end with the same reason. A stopped run returns what was measured, with a note.
 pub fn run(
     plan: &Plan,
     ranks: &dyn Ranks,
@@ -111,7 +82,7 @@ pub fn run(
     let saves_in = workflow.checkpoint.then(|| Folder::open(plan, ranks)).transpose()?;
     let neighbours = prepare::on_host(ranks)?;
     let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observer))?;
-    // Only now does no rank read headers and indices any more.
+    // Only now has every rank finished reading headers and indices.
     part.before = together(ranks, part.caches(neighbours))?;
     let mut report = part.run(&totals, record.environment.memory_bytes)?;
     report.notes.extend(made.as_ref().map(prepare::made_note));
@@ -126,7 +97,6 @@ pub fn run(
     finish(&known, ranks, &part, report, record)
 }
 
-/// Brings all parts together, and writes the results.
 fn finish(
     known: &Known<'_>,
     ranks: &dyn Ranks,
@@ -141,16 +111,16 @@ fn finish(
         let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
         results::write(out, known, Setting { started_at: part.started_at, whole }, &report, all)
     });
-    // What was measured is not lost because a copy of it cannot be written.
+    // A failure to write DLIO's copies must not lose the measurement.
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
     let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
     if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
-        record.notes.push(format!("DLIO's result files are not whole: {reason}"));
+        record.notes.push(format!("DLIO's result files are incomplete: {reason}"));
     }
     Ok(record.map(|(record, _)| record))
 }
 
-/// What all ranks tell, on the first; one by itself tells it to nobody.
+/// On the first rank; a single process needs no serialization.
 fn gather(ranks: &dyn Ranks, report: &RankReport) -> Result<Option<Vec<RankReport>>, Error> {
     if ranks.size() == 1 {
         return Ok(Some(vec![report.clone()]));
@@ -160,14 +130,13 @@ fn gather(ranks: &dyn Ranks, report: &RankReport) -> Result<Option<Vec<RankRepor
     Ok(ranks.gather(bytes)?.map(|all| all.iter().map(read).collect()))
 }
 
-/// A run that made data and nothing else.
+/// For a workload that only generates data.
 fn only_made(made: Option<&MadeRecords>, mut record: Record<WorkloadCell>) -> Record<WorkloadCell> {
     record.notes.extend(made.map(prepare::made_note));
-    record.notes.push("the workload neither trains nor saves: there is nothing to measure".to_owned());
+    record.notes.push("the workload neither trains nor saves: nothing to measure".to_owned());
     record
 }
 
-/// This process's part of a run, ready to begin.
 struct Part<'a> {
     plan: &'a Plan,
     ranks: &'a dyn Ranks,
@@ -183,7 +152,7 @@ struct Part<'a> {
     log: Option<Arc<AccessLog>>,
 }
 
-/// Where there is no data there are no feeds.
+/// For runs that only save.
 struct NoSupply;
 
 impl Supply for NoSupply {
@@ -224,7 +193,6 @@ impl<'a> Part<'a> {
         Ok(Self { plan, ranks, observer, clock, origin_ns, age_s, started_at, deal, source, saver, before, log })
     }
 
-    /// Brings the page cache into the state that was asked for.
     fn caches(&self, neighbours: (u64, u64)) -> Result<Option<Before>, Error> {
         self.source.as_ref().map(|source| prepare::caches(self.plan, neighbours, source)).transpose()
     }
@@ -233,13 +201,12 @@ impl<'a> Part<'a> {
         self.source.as_ref().map(BatchSource::storage).unwrap_or_default()
     }
 
-    /// Runs all accelerators of this process.
     fn run(&self, totals: &forebay_workload::Plan, memory_bytes: Option<u64>) -> Result<RankReport, Error> {
         let (device, restores) = (Spans::default(), Spans::default());
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
         let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
-        // Other ranks are no others, and each sees the time of the rest as theirs.
+        // With several ranks, each would see the others' time as disturbance.
         let is_watched = self.observer.extra_repeats.is_some() && self.ranks.size() == 1;
         let others = is_watched.then(|| forebay_measure::Watch::start(Some(&self.plan.data)));
         let context = RunContext {
@@ -274,7 +241,7 @@ impl<'a> Part<'a> {
         Ok(RankReport { cpu_s, host: host.host(), disturbed, reads, memory_bytes, ..report })
     }
 
-    /// The first process watches what it reads.
+    /// Only the first process samples its reads.
     fn watcher(&self) -> Result<Option<Watcher>, Error> {
         let source = self.source.as_ref().filter(|_| self.ranks.rank() == 0);
         let tally = source.map(|source| Arc::clone(source.tally()));
@@ -328,7 +295,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Runs the accelerators on a thread of their own, which is woken otherwise than others.
+/// The accelerators' thread has its own wake-up precision.
 fn accelerate(context: &RunContext<'_>) -> Result<Vec<Ran>, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("forebay:acc".to_owned());
@@ -339,7 +306,7 @@ fn accelerate(context: &RunContext<'_>) -> Result<Vec<Ran>, Error> {
     })
 }
 
-/// A panic is the failure of all, rather than the others' wait for ever.
+/// A panic fails all ranks; otherwise the others would wait forever.
 pub(super) fn guarded(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
     catch_unwind(AssertUnwindSafe(|| drive(context))).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -348,7 +315,7 @@ pub(super) fn guarded(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
     })
 }
 
-/// Bytes that block devices gave during some spans of time.
+/// Bytes read from block devices during some spans of time.
 #[derive(Default)]
 struct Spans(Mutex<Span>);
 
@@ -370,7 +337,7 @@ impl Spans {
         }
     }
 
-    /// The sum, with the span at work where a run was stopped in it.
+    /// Includes an unfinished span of a stopped run.
     fn total(&self) -> Option<u64> {
         self.end();
         self.0.lock().expect("no holder of this lock panics").sum

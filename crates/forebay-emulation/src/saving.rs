@@ -1,7 +1,7 @@
-//! Checkpoints of a run: every accelerator is a rank of the model, and saves its share of it into a store of its own.
+//! Checkpoints of a run: every accelerator is a rank of the model and saves its part into its own store.
 //!
-//! `<checkpoints>/rank-0000/step-…/` holds the files that the workload's sizing gives that rank. Every save is durable when it ends.
-//! A run that trains keeps the two newest; one that only saves keeps those that it reads back, the newest in any case.
+//! `<checkpoints>/rank-0000/step-…/` holds the files of that rank, with sizes from the workload. A save is durable when it ends. A run that
+//! trains keeps the two newest; one that only saves keeps those that it reads back, and at least the newest.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,16 @@ use super::ranks::Ranks;
 use super::run::Error;
 use super::state::State;
 
-/// Checkpoints that a run that trains keeps.
+/// For runs that train.
 const KEPT: usize = 2;
-/// Bytes a chunk: small, since many accelerators save at the same time.
+/// Bytes per chunk: small, since many accelerators save at the same time.
 const CHUNK: usize = 1 << 20;
 
-/// What the accelerators of this process save, and where.
 pub(super) struct Saver {
     dir: PathBuf,
-    /// How files are reached: one device for all accelerators, where one is emulated.
+    /// Accelerators share one emulated device.
     fs: Arc<dyn Fs>,
-    /// The first accelerator of this process, and all that there are.
+    /// The first accelerator of this process, and the number of all.
     first: u64,
     of: u64,
     shards: Vec<Option<Shard>>,
@@ -45,20 +44,19 @@ struct Shard {
     state: State,
     layout: Layout,
     bytes: u64,
-    /// The step of the newest that was there before.
+    /// Step of the newest checkpoint that existed before.
     base: u64,
 }
 
-/// One checkpoint of one rank, to be read.
 pub(super) struct RankCheckpoint {
     tier: Tier,
     name: Name,
-    /// The share of it that was in memory still.
+    /// Fraction that was still in memory.
     pub(super) resident: Option<f64>,
 }
 
 impl Saver {
-    /// Opens the stores of accelerators `first..first + n` of `of`.
+    /// For accelerators `first..first + n` of `of`.
     pub(super) fn open(
         workload: &Workload,
         (dir, fs): (&Path, Arc<dyn Fs>),
@@ -100,7 +98,7 @@ impl Saver {
         Tier::new(Arc::clone(&self.fs), self.dir.join(format!("rank-{rank:04}")))
     }
 
-    /// Saves the share of an accelerator: bytes of its values; `None` when it was told to stop, and nothing is left of it.
+    /// Returns the bytes of the values; `None` if it was stopped, in which case nothing is left of the save.
     pub(super) fn save(&self, accelerator: u64, step: u64, stop: &AtomicBool) -> Result<Option<u64>, Error> {
         let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(Some(0)) };
         shard.state.change(step);
@@ -111,14 +109,13 @@ impl Saver {
         }
     }
 
-    /// Removes what is not kept of an accelerator's.
     pub(super) fn prune(&self, accelerator: u64) -> Result<(), Error> {
         let shard = self.shards[(accelerator - self.first) as usize].as_ref();
         Ok(shard.map_or(Ok(()), |shard| shard.store.prune())?)
     }
 
-    /// What an accelerator reads in restore `number` (from 1), with nothing of it left in the page cache: the newest ones, the oldest of
-    /// them first. With `recovery_rank_shift` it is what the next rank wrote.
+    /// What an accelerator reads in restore `number` (from 1), evicted from the page cache: the newest checkpoints, oldest first. With
+    /// `recovery_rank_shift` it is what the next rank wrote.
     pub(super) fn checkpoint(&self, accelerator: u64, number: u64) -> Result<Option<RankCheckpoint>, Error> {
         if self.shards[(accelerator - self.first) as usize].is_none() {
             return Ok(None);
@@ -135,21 +132,21 @@ impl Saver {
         Ok(Some(RankCheckpoint { tier, name, resident: before.resident() }))
     }
 
-    /// Whose checkpoint an accelerator reads: its own, or that of the next rank that has one of its own.
+    /// Its own checkpoint, or that of the next rank that has one.
     fn read_by(&self, accelerator: u64) -> u64 {
         let next = (accelerator + 1) % self.of;
         let has_saved = |rank: u64| !self.tier_of(rank).names().unwrap_or_default().is_empty();
         match (self.is_shifted, has_saved(next)) {
             (false, _) => accelerator,
             (true, true) => next,
-            // Behind the last rank that saves comes the first.
+            // After the last rank that saves comes the first.
             (true, false) => 0,
         }
     }
 }
 
 impl RankCheckpoint {
-    /// Reads all of it, and holds every chunk against the sums it was written with: bytes read; `None` when it was told to stop.
+    /// Verifies every chunk's checksum. Returns the bytes read; `None` if it was stopped.
     pub(super) fn read(&self, stop: &AtomicBool) -> Result<Option<u64>, Error> {
         let checkpoint = open(&self.tier, self.name)?;
         match checkpoint.verify_rest(stop) {
@@ -167,12 +164,11 @@ fn open(tier: &Tier, name: Name) -> Result<Checkpoint, Error> {
     Ok(Checkpoint::open(tier, name).map_err(damaged)?)
 }
 
-/// Checkpoints that a run keeps.
 fn kept(workload: &Workload) -> usize {
     if workload.workflow.train { KEPT } else { (workload.checkpoint.n_read as usize).max(1) }
 }
 
-/// Makes sure that the file systems of all ranks have room for what they save together.
+/// Counts all ranks on a file system together.
 pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result<(), Error> {
     let (n, of) = (plan.settings.all_accelerators(), plan.settings.all_accelerators() * ranks.size());
     let shares = (ranks.rank() * n..(ranks.rank() + 1) * n).map(|rank| {
@@ -180,7 +176,7 @@ pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result
         Ok(files.iter().map(model::ShardFile::bytes).sum::<u64>())
     });
     let bytes = together(ranks, shares.sum::<Result<u64, Error>>())?;
-    // One more than is kept: the newest is there before the oldest goes.
+    // One more than is kept: the newest is written before the oldest is removed.
     let mine = bytes.saturating_mul(n_saves.min(kept(&plan.workload) as u64 + 1));
     let there = there(&plan.checkpoints.dir);
     let device = std::fs::metadata(there).map_or(0, |found| found.dev());

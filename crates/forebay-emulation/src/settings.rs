@@ -1,5 +1,3 @@
-//! What a run of a workload can be told beside the workload itself.
-
 use forebay_measure::Refused;
 use forebay_measure::value::{flag, integer, number, some};
 use forebay_record::Level;
@@ -8,28 +6,28 @@ use forebay_workload::Workload;
 
 use super::{loader, shrink};
 
-/// The most accelerators of a process.
+/// Per process.
 const MAX_ACCELERATORS: u64 = 65_536;
 
 forebay_measure::settings! {
-    /// What a run of a workload can be told beside the workload itself.
     pub struct WorkloadSettings for Workload {
-        /// Emulated accelerators of a process, each with read threads and a prefetch of its own
+        /// Emulated accelerators per process, each with its own read threads and prefetch
         accelerators: u64 = "1", accelerators, "N";
-        /// Processes whose accelerators this one emulates, all of them together
+        /// Number of DLIO processes whose accelerators this process emulates together
         processes: u64 = "1", accelerators, "N";
-        /// Exit with status 1 when accelerators compute for less than this share of whole epochs; the workload's own by default
+        /// Exit with status 1 if the accelerators compute for less than this fraction of whole epochs [default: the workload's]
         threshold: Option<f64>, some(number("a share above 0, up to 1", |share| share > 0.0 && share <= 1.0)), "SHARE";
-        /// Do not verify the checksums of containers (npz, TFRecord)
+        /// Skip the checksums of containers (npz, TFRecord)
         no_verify: bool, flag;
-        /// Evict the files before the run, and prove it
+        /// Evict the files from the page cache before the run, and verify it
         cold: bool, flag;
-        /// How many times smaller records are than the workload says; the same to make data and to run
+        /// Divide record sizes by N; use the same value to generate data and to run
         shrink_bytes: f64 = "1", times, "N";
-        /// How many times shorter computing, evaluating and preparing a sample are than the workload says
+        /// Divide the times of computation, evaluation and preprocessing by N
         shrink_time: f64 = "1", times, "N";
-        /// Imitate DLIO's PyTorch loader: whole batches per worker, files in order and of DLIO's sizes, so many megabytes decoded per
-        /// second and process; the same to make data and to run
+        /// Emulate DLIO's PyTorch loader, decoding this many megabytes per second and process
+        ///
+        /// Workers make whole batches of files in order, with DLIO's file sizes. Use the same value to generate data and to run.
         dlio_decode_mb_per_s: Option<f64>, some(number("a number above 0", |rate| rate > 0.0)), "RATE";
     }
 }
@@ -43,7 +41,7 @@ fn times(level: &Level) -> Result<f64, Refused> {
 }
 
 impl WorkloadSettings {
-    /// Those that data is made by; the others say how it is read.
+    /// Settings that generated data depends on; the others affect only how it is read.
     pub const OF_DATA: [&str; 2] = ["shrink_bytes", "dlio_decode_mb_per_s"];
 
     fn check(&self) -> Result<(), Refused> {
@@ -54,36 +52,34 @@ impl WorkloadSettings {
         Ok(())
     }
 
-    /// Accelerators over all processes.
+    /// Over all processes.
     pub fn all_accelerators(&self) -> u64 {
         self.processes.saturating_mul(self.accelerators)
     }
 
-    /// Makes a workload as small as it shall be, with the loader that is imitated.
+    /// Divides sizes and times, and applies the emulated loader.
     ///
     /// # Errors
-    /// When its records have no length that could be divided.
+    /// When records have no length that could be divided.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), Refused> {
         shrink::bytes(workload, self.shrink_bytes)?;
         shrink::times(workload, self.shrink_time);
         if let Some(mb_per_s) = self.dlio_decode_mb_per_s {
-            // As many times longer or shorter as all else.
+            // Scaled like all other sizes and times.
             loader::imitate(workload, mb_per_s * self.shrink_time / self.shrink_bytes);
         }
         Ok(())
     }
 
-    /// What a reader of the record must know of them.
+    /// For the record.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let n = self.processes;
         let processes = (n > 1).then(|| {
-            format!(
-                "{n} processes are emulated accelerators of one process here, each with threads and batches of its own"
-            )
+            format!("{n} processes are emulated as accelerators of one process, each with its own threads and batches")
         });
         let loader = self.dlio_decode_mb_per_s.map(|rate| {
             format!(
-                "DLIO's PyTorch loader is imitated: every worker makes whole batches of files in order, whatever shuffles say, and \
+                "DLIO's PyTorch loader is emulated: every worker makes whole batches of files in order, whatever shuffles say, and \
                  those of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and their time is waited for, \
                  not computed"
             )

@@ -1,4 +1,4 @@
-//! The accelerators' shares of checkpoints, saved and read back by all of them at the same time.
+//! The accelerators' parts of checkpoints, saved and restored by all of them at the same time.
 
 use std::borrow::BorrowMut;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::Saved;
 
-/// How often a pause between checkpoints looks whether it shall end.
+/// How often a pause between checkpoints checks for a stop.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
-/// The bytes of a share, and when it was done with.
+/// Bytes of a part, and when it was done.
 type Done = (u64, u64);
 
 impl AcceleratorGroup<'_> {
-    /// Saves all shares, as a part of the epoch's time. Until the last of all has saved, all stand still for the checkpoint, those too
-    /// that have nothing to save.
+    /// The time counts as a part of the epoch. Until the last accelerator of all has saved, all stand still, including those with
+    /// nothing to save.
     pub(super) fn save<B: BorrowMut<PassTimer>>(
         &mut self,
         timers: &mut [B],
@@ -41,7 +41,7 @@ impl AcceleratorGroup<'_> {
         Ok(verdict)
     }
 
-    /// A run that only saves and restores.
+    /// For workloads that do not train.
     pub(super) fn save_and_restore(&mut self) -> Result<Verdict, Failed> {
         let (context, rules) = (self.context, &self.context.workload.checkpoint);
         for save in 1..=rules.n_write {
@@ -53,7 +53,7 @@ impl AcceleratorGroup<'_> {
             }
             self.prune()?;
         }
-        // Nobody reads before all have written.
+        // Reads must not overlap with writes of other ranks.
         if rules.n_read > 0 && context.meet()? == Verdict::Stop {
             return Ok(Verdict::Stop);
         }
@@ -98,12 +98,12 @@ impl AcceleratorGroup<'_> {
         Ok(verdict)
     }
 
-    /// Removes what is not kept, which is no part of a save.
+    /// Removal is not timed as a part of the save.
     fn prune(&self) -> Result<(), Failed> {
         self.each("prune", |saver, accelerator| saver.prune(accelerator)).map(|_| ())
     }
 
-    /// Does it for every accelerator at the same time; nothing where there is nothing to save.
+    /// For all accelerators at the same time; returns nothing if there is nothing to save.
     fn each<T: Send>(
         &self,
         what: &str,
@@ -115,8 +115,8 @@ impl AcceleratorGroup<'_> {
         context.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
     }
 
-    /// Notes what each took; with `rank_sync` that is until all have ended, which is now. One that was stopped in the midst of it counts
-    /// for nothing, on all ranks: where one was asked to stop, the others do not know how far it came.
+    /// Records each accelerator's time; with `rank_sync` it lasts until all have ended, which is now. An interrupted checkpoint
+    /// does not count on any rank: the others do not know how far it got.
     fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>, verdict: Verdict) {
         let context = self.context;
         let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
@@ -137,12 +137,11 @@ impl AcceleratorGroup<'_> {
         }
     }
 
-    /// Checkpoints that were saved or restored so far.
     fn n_saves(&self) -> usize {
         self.ran.first().map_or(0, |ran| ran.saves.len())
     }
 
-    /// The workload's own time between two saves, unless the run is to end.
+    /// The workload's time between two saves; a stop cuts it short.
     fn pause(&self, seconds: f64) {
         let (context, start) = (self.context, self.context.clock.now_ns());
         let until = start + (seconds.max(0.0) * 1e9) as u64;

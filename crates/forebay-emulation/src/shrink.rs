@@ -1,9 +1,8 @@
-//! A workload made smaller in bytes or in time, with its structure as it is: files, samples, steps, epochs, threads.
+//! Scales a workload down in bytes or in time; its structure (files, samples, steps, epochs, threads) stays.
 
 use forebay_measure::Refused;
 use forebay_workload::{Time, Workload};
 
-/// Divides the bytes of records.
 pub(super) fn bytes(workload: &mut Workload, by: f64) -> Result<(), Refused> {
     let dataset = &mut workload.dataset;
     if by > 1.0 && !(dataset.record_dims.is_empty() && workload.reader.transformed_dims.is_empty()) {
@@ -17,7 +16,7 @@ pub(super) fn bytes(workload: &mut Workload, by: f64) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Divides the times of computing, of evaluating and of preparing a sample.
+/// Computation, evaluation and preparation of samples.
 pub(super) fn times(workload: &mut Workload, by: f64) {
     if by > 1.0 {
         let times = [
@@ -29,7 +28,7 @@ pub(super) fn times(workload: &mut Workload, by: f64) {
     }
 }
 
-/// The law of times that are so many times shorter; whole seconds are left as they are.
+/// Whole seconds stay as they are.
 fn shorter(time: Time, by: f64) -> Time {
     match time {
         Time::Normal { mean, stdev } => Time::Normal { mean: mean / by, stdev: stdev / by },

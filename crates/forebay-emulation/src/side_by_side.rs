@@ -1,14 +1,14 @@
-//! Doing the same for every accelerator, on several threads.
+//! Runs the same operation for every accelerator, on several threads.
 
 use std::sync::Mutex;
 
 use super::run::Error;
 
-/// Of a thread that opens, ends or saves.
+/// For threads that open, end or save.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Does it for each of the items, on as many threads as that: what came of each, in their order. Threads are named for `what` they do.
-/// Where one cannot be started, the others do its work; the last resort is the calling thread.
+/// Returns the results in the order of the items. Threads are named after `what` they do. If one cannot be started, the others do
+/// its work; the calling thread is the last resort.
 pub(super) fn side_by_side<I: Send, O: Send>(
     n_threads: usize,
     items: Vec<I>,

@@ -1,7 +1,7 @@
-//! The state of a model that is not there: its bytes are made when they are asked for, so that a checkpoint of any size takes no memory.
+//! The state of an emulated model: its bytes are generated on demand, so a checkpoint of any size takes no memory.
 //!
-//! Random bytes are a mebibyte of them, made once, over and over, each time combined with another key of tensor, save and place: as fast
-//! as a copy, and neither compressible nor the same twice.
+//! Random bytes repeat one mebibyte, generated once, each time combined with a key of tensor, save and offset: as fast as a copy, neither
+//! compressible nor the same twice.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,15 @@ use forebay_workload::model::ShardFile;
 const WORDS: usize = 1 << 17;
 const WORD: usize = size_of::<u64>();
 
-/// The tensors of one rank's files.
 pub(super) struct State {
     headers: Vec<Header>,
     elements: Vec<Element>,
-    /// Which tensors each file has: its name, and one more than its last.
+    /// Per file: its name, and one more than the index of its last tensor.
     files: Vec<(String, usize)>,
     /// Random words; `None`: all values are ones.
     pool: Option<Vec<u64>>,
     seed: u64,
-    /// Which save this is: each has values of its own.
+    /// Number of the save: each has its own values.
     save: AtomicU64,
 }
 
@@ -50,12 +49,10 @@ impl State {
         }
     }
 
-    /// From now on the values are those of another save.
     pub(super) fn change(&self, save: u64) {
         self.save.store(save, Ordering::Relaxed);
     }
 
-    /// The state, lent to be saved.
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
         let tensors = self.headers.iter().enumerate().map(|(index, header)| {
             let n_bytes = header.n_bytes().expect("a shard's tensors have whole bytes");
@@ -64,7 +61,7 @@ impl State {
         Snapshot { tensors: tensors.collect(), ..Snapshot::default() }
     }
 
-    /// Its files, each laid out as safetensors.
+    /// Each file is laid out as safetensors.
     pub(super) fn layout(&self) -> Result<Layout, format::Error> {
         let (whole, mut from, mut plans) = (self.snapshot(), 0, Vec::new());
         for (name, end) in &self.files {
@@ -76,7 +73,7 @@ impl State {
         Ok(Layout::from_plans(plans))
     }
 
-    /// The bytes of a tensor from `offset` on.
+    /// From `offset` on.
     pub(super) fn fill(&self, index: usize, offset: u64, into: &mut [u8]) {
         match &self.pool {
             Some(pool) => self.fill_random(pool, index as u64, offset, into),
@@ -96,7 +93,7 @@ impl State {
         head.copy_from_slice(&word(first)[skip..skip + head.len()]);
         let (mut at, mut rest) = (first + u64::from(skip > 0), rest);
         while rest.len() >= WORD {
-            // One turn of the pool has one key.
+            // One pass over the pool has one key.
             let from = (at % WORDS as u64) as usize;
             let n = (WORDS - from).min(rest.len() / WORD);
             let (turn, left) = rest.split_at_mut(n * WORD);
@@ -116,7 +113,7 @@ impl Elsewhere for State {
     }
 }
 
-/// A file whose tensors are counted from another one on.
+/// Renumbers the tensors of a file.
 fn shifted(file: FilePlan, by: usize) -> FilePlan {
     let pieces = file.pieces.into_iter().map(|piece| match piece {
         Piece::Tensor { index, range } => Piece::Tensor { index: index + by, range },
@@ -125,7 +122,7 @@ fn shifted(file: FilePlan, by: usize) -> FilePlan {
     FilePlan::new(file.name, pieces.collect())
 }
 
-/// A one, little-endian.
+/// Little-endian.
 fn one(element: Element) -> Vec<u8> {
     match element {
         Element::U8 | Element::I8 => vec![1],

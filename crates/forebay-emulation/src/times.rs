@@ -1,4 +1,4 @@
-//! What one accelerator did in one epoch, in nanoseconds, as it is told to the first process.
+//! What one accelerator did in one epoch, in nanoseconds; sent to the first process.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Block {
     pub(super) n_steps: u64,
 }
 
-/// An evaluation. Its time is no part of the epoch's.
+/// Not part of the epoch's time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Evaluated {
     pub(super) start_ns: u64,
@@ -22,12 +22,12 @@ pub(super) struct Evaluated {
     pub(super) samples: u64,
     pub(super) load: Vec<u64>,
     pub(super) compute: Vec<u64>,
-    /// What the computation should have taken, and how late its ends were noticed.
+    /// Planned computation, and how late its ends were noticed.
     pub(super) drawn_ns: u64,
     pub(super) late_ns: u64,
 }
 
-/// One accelerator in one epoch. The parts sum to the wall clock, to the nanosecond.
+/// The parts sum to the wall clock, to the nanosecond.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Epoch {
     pub(super) accelerator: u64,
@@ -39,15 +39,14 @@ pub(super) struct Epoch {
     pub(super) barrier_ns: u64,
     pub(super) checkpoint_ns: u64,
     pub(super) other_ns: u64,
-    /// From the start to the first batch.
+    /// From the start of the epoch.
     pub(super) first_wait_ns: u64,
-    /// What the computation should have taken, and how late its ends were noticed, which is a part of the other time.
+    /// Planned computation, and how late its ends were noticed, which counts as other time.
     pub(super) drawn_ns: u64,
     pub(super) late_ns: u64,
     pub(super) samples: u64,
-    /// Bytes that its readers moved.
     pub(super) bytes: u64,
-    /// Step by step.
+    /// One entry per step.
     pub(super) load: Vec<u64>,
     pub(super) compute: Vec<u64>,
     pub(super) barrier: Vec<u64>,
@@ -63,7 +62,6 @@ impl Epoch {
         self.wait_ns + self.compute_ns + self.barrier_ns + self.checkpoint_ns + self.other_ns
     }
 
-    /// Takes in what the stopwatch has counted.
     pub(super) fn set_parts(&mut self, parts: Parts) {
         self.wait_ns = parts.ns(Part::Wait);
         self.compute_ns = parts.ns(Part::Compute);
@@ -73,7 +71,6 @@ impl Epoch {
     }
 }
 
-/// One checkpoint as one accelerator saved or restored it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Saved {
     pub(super) accelerator: u64,

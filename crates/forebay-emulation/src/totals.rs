@@ -1,4 +1,4 @@
-//! A run summed up over accelerators and processes.
+//! Sums over accelerators and processes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use forebay_measure::stall::Causes;
 use super::rank_report::RankReport;
 use super::times::{Epoch, Saved};
 
-/// All processes' parts, with what the workload says of them.
 pub(super) struct Run<'a> {
     pub(super) workload: &'a Workload,
     pub(super) n_steps: u64,
@@ -22,25 +21,25 @@ impl<'a> Run<'a> {
         self.reports.iter().flat_map(|report| &report.epochs)
     }
 
-    /// A sum over accelerators and epochs, in seconds.
+    /// Over accelerators and epochs.
     fn seconds(&self, ns: impl Fn(&Epoch) -> u64) -> f64 {
         self.epochs().map(ns).sum::<u64>() as f64 / 1e9
     }
 
-    /// Values of each accelerator, summed over its epochs.
+    /// Summed over epochs.
     fn by_accelerator(&self, value: impl Fn(&Epoch) -> u64) -> BTreeMap<u64, u64> {
         let mut sums = BTreeMap::new();
         self.epochs().for_each(|epoch| *sums.entry(epoch.accelerator).or_insert(0) += value(epoch));
         sums
     }
 
-    /// The mean over accelerators of what they computed of a time of theirs.
+    /// Mean over accelerators of the fraction of `time` that they computed.
     fn au(&self, time: impl Fn(&Epoch) -> u64) -> Option<f64> {
         let (computed, times) = (self.by_accelerator(|epoch| epoch.compute_ns), self.by_accelerator(time));
         metric::au_mean(computed.iter().map(|(who, ns)| (*ns as f64 / 1e9, times[who] as f64 / 1e9)))
     }
 
-    /// As DLIO reckons: of each epoch the mean of utilisations and the sum of rates over accelerators; their means over epochs.
+    /// As DLIO computes it: per epoch, the mean of utilisations and the sum of rates over accelerators; then means over epochs.
     fn dlio(&self) -> Option<metric::Dlio> {
         let mut by_epoch: BTreeMap<u64, Vec<metric::Dlio>> = BTreeMap::new();
         for epoch in self.epochs() {
@@ -118,7 +117,7 @@ impl<'a> Run<'a> {
         Some(first.age_s? + (epoch.start_ns + epoch.first_wait_ns) as f64 / 1e9)
     }
 
-    /// The checkpoints, each put together from all accelerators' shares.
+    /// Each combined from all accelerators' parts.
     pub(super) fn saves(&self) -> Vec<WorkloadSave> {
         let mut shares: BTreeMap<u64, Vec<&Saved>> = BTreeMap::new();
         for saved in self.reports.iter().flat_map(|report| &report.saves) {
@@ -127,7 +126,7 @@ impl<'a> Run<'a> {
         shares.into_values().map(|shares| whole_save(&shares)).collect()
     }
 
-    /// Seconds by activity, summed over readers.
+    /// By activity, summed over readers.
     pub(super) fn worker_time(&self) -> BTreeMap<String, f64> {
         let mut sums = BTreeMap::new();
         for (name, seconds) in self.epochs().flat_map(|epoch| &epoch.worker_time) {
@@ -137,7 +136,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What DLIO makes of one accelerator's epoch.
 pub(super) fn dlio_of(workload: &Workload, n_steps: u64, epoch: &Epoch) -> Option<metric::Dlio> {
     let limits = &workload.limits;
     let of = |block: &metric::Block| {
@@ -147,7 +145,6 @@ pub(super) fn dlio_of(workload: &Workload, n_steps: u64, epoch: &Epoch) -> Optio
     metric::dlio_epoch(&blocks(epoch).iter().map(of).collect::<Vec<_>>())
 }
 
-/// The blocks of an epoch with the times of their steps.
 pub(super) fn blocks(epoch: &Epoch) -> Vec<metric::Block> {
     let mut from = 0;
     let seconds = |ns: &[u64]| ns.iter().map(|ns| *ns as f64 / 1e9).collect();
@@ -163,7 +160,7 @@ pub(super) fn blocks(epoch: &Epoch) -> Vec<metric::Block> {
     epoch.blocks.iter().map(block).collect()
 }
 
-/// One accelerator's epoch as the record has it; its steps only where they are wanted.
+/// `with_steps`: whether to keep single steps.
 pub(super) fn recorded(workload: &Workload, n_steps: u64, epoch: &Epoch, with_steps: bool) -> WorkloadEpoch {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let array = |ns: &[u64]| if with_steps { ns.iter().copied().map(seconds).collect() } else { Vec::new() };
@@ -207,15 +204,15 @@ fn whole_save(shares: &[&Saved]) -> WorkloadSave {
     }
 }
 
-/// Devices that gave so much more than was read were read ahead, or shared.
+/// Above this ratio of device bytes to bytes read, there was readahead or other traffic.
 const AMPLIFIED: f64 = 1.05;
 
-/// Whether devices gave more than was read: then the bytes do not tell how much of the data came from them.
+/// If so, device bytes do not tell how much of the data came from the device.
 pub(super) fn is_amplified(bytes_device: Option<u64>, bytes_moved: u64) -> bool {
     bytes_device.is_some_and(|device| bytes_moved > 0 && device as f64 > AMPLIFIED * bytes_moved as f64)
 }
 
-/// What the evidence shows. Where more was read ahead than was asked for, only files that were not in memory before are cold.
+/// With readahead, only files that were not in memory before count as cold.
 pub(super) fn state_of(evidence: &CacheEvidence) -> CacheState {
     let was_cold = evidence.resident_before.is_some_and(|share| share <= 0.05);
     match is_amplified(evidence.block_bytes, evidence.bytes_read) {
@@ -224,7 +221,7 @@ pub(super) fn state_of(evidence: &CacheEvidence) -> CacheState {
     }
 }
 
-/// The evidence of all processes: the bytes summed, of the pages that were there before the greatest share.
+/// Sums bytes; of the resident fractions, the greatest counts.
 pub(super) fn all(of: impl Iterator<Item = CacheEvidence>) -> CacheEvidence {
     of.reduce(|a, b| CacheEvidence {
         resident_before: a.resident_before.zip(b.resident_before).map(|(a, b)| a.max(b)),
@@ -234,7 +231,7 @@ pub(super) fn all(of: impl Iterator<Item = CacheEvidence>) -> CacheEvidence {
     .unwrap_or_default()
 }
 
-/// Whole steps with their barrier.
+/// Including the barrier.
 fn steps(epoch: &Epoch) -> impl Iterator<Item = u64> + '_ {
     let parts = epoch.load.iter().zip(&epoch.compute).zip(&epoch.barrier);
     parts.map(|((load, compute), barrier)| load + compute + barrier)

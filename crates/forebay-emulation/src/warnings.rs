@@ -1,4 +1,4 @@
-//! What changes the meaning of a run's numbers, in words.
+//! Warnings about what changes the meaning of a run's numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,9 @@ use super::totals::is_amplified;
 
 /// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
 const FEW_STEPS: u64 = 50;
-/// What an emulated computation may take longer than it should.
+/// Tolerated ratio of actual to planned computation time.
 const CLOCK_BOUND: f64 = 1.02;
 
-/// Everything to be warned of.
 pub(super) fn warnings(
     plan: &Plan,
     n_steps: u64,
@@ -40,7 +39,7 @@ pub(super) fn warnings(
         devices(plan, reports),
     ];
     let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
-        "checkpoint.fsync is false, but every checkpoint was saved durably: there is no other way to save here. DLIO's own \
+        "checkpoint.fsync is false, but every checkpoint was saved durably: forebay has no other way. DLIO's own \
          saves end in memory"
             .to_owned()
     });
@@ -54,14 +53,14 @@ pub(super) fn warnings(
 }
 
 fn no_steps(totals: &WorkloadTotals) -> Option<String> {
-    (totals.steps == 0).then(|| "not one step was made: there is nothing to conclude from this run".to_owned())
+    (totals.steps == 0).then(|| "no step was made: this run shows nothing".to_owned())
 }
 
 fn few_steps(n_steps: u64) -> Option<String> {
     (n_steps < FEW_STEPS).then(|| {
         format!(
-            "only {} per epoch: DLIO leaves out the first one, in which everything that is read ahead is waited for, so that its \
-             figure hides that wait; the whole epoch's does not. {FEW_STEPS} or more make the two agree",
+            "only {} per epoch: DLIO leaves out the first one, which waits for the whole prefetch, so its \
+             figure hides that wait; the whole epoch's does not. With {FEW_STEPS} or more the two agree",
             count(n_steps, "step")
         )
     })
@@ -71,34 +70,34 @@ fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<Str
     let is_known = totals.bytes_device.is_some();
     match (plan.settings.cold, state) {
         (true, CacheState::Warm | CacheState::Mixed) if is_known => Some(
-            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file system in \
-             memory, somebody else reads them too, or there was more than one pass over them"
+            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may be on a file system in \
+             memory, another process may read them too, or there was more than one pass over them"
                 .to_owned(),
         ),
         // An emulated device is as slow as it says, wherever the bytes come from.
         _ if plan.tier.is_some() => None,
         (_, CacheState::Warm) => Some(
-            "the data came from the page cache: rates are those of this machine's memory and processors, not of its storage"
+            "the data came from the page cache: rates are those of this machine's memory and cores, not of its storage"
                 .to_owned(),
         ),
         _ => None,
     }
 }
 
-/// Hosts with the memory of one process there.
+/// Host name to memory, as reported by one of its processes.
 fn hosts(reports: &[RankReport]) -> BTreeMap<&str, Option<u64>> {
     reports.iter().map(|report| (report.process.host.as_str(), report.memory_bytes)).collect()
 }
 
 fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankReport]) -> Option<String> {
     let hosts = hosts(reports);
-    // Files may be larger than the values in them: what was moved tells.
+    // Files may be larger than their values, so the bytes moved count.
     let moved = totals.bytes_moved / workload.train.epochs.max(1);
     let bytes = workload.dataset.bytes(Part::Train).max(moved) / (hosts.len() as u64).max(1);
     let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
     (bytes <= least).then(|| {
         format!(
-            "the data fits in memory ({} per host of {}): from the second epoch on, or after making it, it may come from the page \
+            "the data fits in memory ({} per host of {}): from the second epoch on, or after generating it, it may come from the page \
              cache; five times the memory rules that out",
             Bytes(bytes),
             Bytes(least)
@@ -109,8 +108,8 @@ fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankR
 fn amplified(totals: &WorkloadTotals) -> String {
     let device = totals.bytes_device.unwrap_or(0);
     format!(
-        "block devices gave {} for {} that were read: the kernel reads ahead, or something else of this process read too; the rate \
-         from devices is that of all of it, and does not tell how much of the data was in memory",
+        "block devices delivered {} for {} that were read: the kernel reads ahead, or other parts of this process read too; the rate \
+         from devices covers all of it and does not show how much of the data was in memory",
         Bytes(device),
         Bytes(totals.bytes_moved)
     )
@@ -119,16 +118,16 @@ fn amplified(totals: &WorkloadTotals) -> String {
 fn otherwise(reports: &[RankReport]) -> Option<String> {
     let first = reports.iter().find(|report| !report.otherwise.is_empty())?;
     Some(format!(
-        "the data was made for another workload, so that the figures are of that data and DLIO's are of neither: {}",
+        "the data was generated for another workload: the figures describe that data, and DLIO's describe neither: {}",
         first.otherwise.join("; ")
     ))
 }
 
-/// Processes do not share a device that each of them emulates.
+/// Every process emulates its own device; they do not share one.
 fn devices(plan: &Plan, reports: &[RankReport]) -> Option<String> {
     let profile = plan.tier.as_ref().filter(|_| reports.len() > 1)?;
     Some(format!(
-        "{} processes, each with an emulated {} of its own: together they are given {} times what one device gives",
+        "{} processes, each with its own emulated {}: together they get {} times the rate of one device",
         reports.len(),
         profile.name,
         reports.len()
@@ -145,14 +144,14 @@ fn clock_bound(reports: &[RankReport]) -> Option<String> {
     let late = sum(|epoch| epoch.late_ns) + evaluated(|done| done.late_ns);
     (drawn > 0.0 && drawn + late > CLOCK_BOUND * drawn).then(|| {
         format!(
-            "clock-bound emulation: the ends of emulated computations were noticed {:.1} % of their time late, since this machine \
-             woke too late or had no core free; utilisation and rate are understated by so much",
+            "clock-bound emulation: the ends of emulated computations were noticed {:.1} % of their time late, because this machine \
+             woke too late or had no core free; utilisation and rate are understated by as much",
             100.0 * late / drawn
         )
     })
 }
 
-/// Processes with fewer cores than they need, while the machine has more. One core is always too few: the accelerators want it too.
+/// Processes with too few cores while the machine has more. One core is always too few: the accelerators need it too.
 fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
     let readers = |report: &RankReport| report.process.accelerators.max(1) * workload.reader.read_threads.max(1);
     let is_pinned = |report: &&RankReport| {
@@ -165,8 +164,8 @@ fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
         let (who, n_cores) = (first.process.rank, first.cores.len() as u64);
         let others = if few.len() > 1 { format!(" and {} more", few.len() - 1) } else { String::new() };
         texts.push(format!(
-            "rank {who}{others} may use {} of {} for {}: it was pinned by what started it (mpirun \
-             --bind-to none, srun --cpus-per-task), so that decoding is slower than this machine is",
+            "rank {who}{others} may use {} of {} for {}: its launcher pinned it (mpirun \
+             --bind-to none, srun --cpus-per-task), so decoding is slower than this machine allows",
             count(n_cores, "core"),
             first.n_online,
             count(readers(first), "read thread")
@@ -265,7 +264,7 @@ mod tests {
         let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
         let texts = warnings(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
         assert!(
-            texts.iter().any(|text| text.starts_with("block devices gave 1.5 KB for 1.0 KB that were read")),
+            texts.iter().any(|text| text.starts_with("block devices delivered 1.5 KB for 1.0 KB that were read")),
             "{texts:?}"
         );
         let evidence =
@@ -324,7 +323,7 @@ mod tests {
         assert_eq!(of(&plan), Vec::<String>::new(), "the same device");
         plan.tier = "hdd".parse().ok();
         let texts = of(&plan);
-        assert!(texts.len() == 1 && texts[0].starts_with("the emulated hdd holds for the data alone"), "{texts:?}");
+        assert!(texts.len() == 1 && texts[0].starts_with("the emulated hdd applies to the data only"), "{texts:?}");
         plan.checkpoints.shaped.clone_from(&plan.tier);
         assert_eq!(of(&plan), Vec::<String>::new(), "each is emulated");
         (plan.tier, plan.checkpoints) = (None, Place::new("/proc/saves"));
@@ -345,6 +344,6 @@ mod tests {
         let none = WorkloadTotals::default();
         let texts = warnings(&plan, 50, &[report(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
-        assert!(texts[0].starts_with("not one step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
+        assert!(texts[0].starts_with("no step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
     }
 }

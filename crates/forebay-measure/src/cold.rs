@@ -7,27 +7,26 @@ use forebay_record::CacheEvidence;
 use forebay_storage::Error;
 use forebay_storage::cache::{self, Residency};
 
-/// The state before a repeat.
 pub struct Before {
     resident: Option<f64>,
     block_bytes: Option<u64>,
 }
 
 impl Before {
-    /// The share of the files that was in memory.
+    /// Fraction of the files' pages in memory; `None` where the kernel does not report it.
     pub fn resident(&self) -> Option<f64> {
         self.resident
     }
 }
 
-/// Evicts the files where a cold start is asked for, and takes stock.
+/// Evicts the files if a cold start is wanted, then records what is left in memory and the device counters.
 pub fn prepare(files: &[PathBuf], evict: bool) -> forebay_storage::Result<Before> {
     if evict {
         for path in files {
             of_usable(cache::evict([path.as_path()]))?;
         }
         if resident_share(files) > Some(0.05) {
-            // Somebody else holds the pages; root may drop them all the same.
+            // Another process holds the pages; dropping all caches (root only) is the last resort.
             cache::drop_all();
         }
     }
@@ -45,7 +44,7 @@ fn resident_share(files: &[PathBuf]) -> Option<f64> {
     sum.share()
 }
 
-/// What is not there, may not be read or is no regular file has no pages to speak of; it fails as a sample, with its reason.
+/// Missing, unreadable and irregular files have no pages to evict; reading them fails later, as a sample with its own error.
 fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<Option<T>> {
     match outcome {
         Err(Error::NotFound { .. } | Error::Denied { .. } | Error::Unsupported { .. }) => Ok(None),
@@ -53,17 +52,16 @@ fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<
     }
 }
 
-/// The same without what something else of this process read from devices meanwhile, which is not known better than within
-/// these bounds. Where that decides what the evidence shows, it shows nothing.
+/// Subtracts what other parts of this process read from devices meanwhile, known only within these bounds. Where the bounds would
+/// decide between cold and warm, the evidence shows neither.
 pub fn without(evidence: CacheEvidence, others: RangeInclusive<u64>) -> CacheEvidence {
     let with = |block_bytes: Option<u64>| CacheEvidence { block_bytes, ..evidence.clone() };
     let least = with(evidence.block_bytes.map(|all| all.saturating_sub(*others.end())));
-    // Others cannot have read more than all did: where they seem to, the two counts do not belong together.
+    // Others cannot have read more than everybody together: if they seem to, the two counters do not match.
     let most = with(evidence.block_bytes.and_then(|all| all.checked_sub(*others.start())));
     if least.state() == most.state() { most } else { CacheEvidence { block_bytes: None, ..evidence } }
 }
 
-/// What happened between `before` and now.
 pub fn conclude(before: &Before, bytes_read: u64) -> CacheEvidence {
     let block_bytes = before.block_bytes.and_then(|start| Some(cache::block_bytes_read()?.saturating_sub(start)));
     CacheEvidence { resident_before: before.resident, block_bytes, bytes_read }

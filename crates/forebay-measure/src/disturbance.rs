@@ -1,9 +1,8 @@
-//! What others used of the machine while a repeat ran.
+//! What other processes used of the machine while a repeat ran.
 //!
-//! Of the processors, time in programs counts and time in the kernel does not: the threads that write back, keep the journal or
-//! serve a loop device for our own I/O run in the kernel alone, and nobody says for whom. Of the data's device, reads count and
-//! writes do not: what is written back now may be ours of an earlier repeat. Pressure on I/O is nobody's in particular, and is
-//! others' only where this process moved nothing from or to a device.
+//! CPU time counts in user mode only: kernel threads that write back, journal or serve a loop device for our own I/O cannot be told
+//! from those that serve others. On the data's device only reads count: writeback may still be ours, from an earlier repeat. I/O
+//! pressure has no owner, so it counts only if this process moved nothing to or from a device.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -15,43 +14,39 @@ use forebay_observe::source::process::{self, Io};
 use forebay_observe::source::{disk, pressure};
 use forebay_record::{Disturbed, Taken};
 
-/// Shorter repeats are not judged, in seconds: the kernel counts processor time in ticks of 10 ms.
+/// Shorter repeats, in seconds, are not judged: the kernel counts CPU time in ticks of 10 ms.
 const SHORT_S: f64 = 0.05;
-/// Processor time of others that counts at the least, in seconds: five ticks, which sampling does not make up.
+/// Less CPU time of others, in seconds, is ignored: it is five ticks, more than sampling error produces.
 const LEAST_CPU_S: f64 = 0.05;
-/// The share of processors, of the device's reads and of I/O pressure above which a repeat counts as disturbed. A quiet machine
-/// of 16 cores showed at most 0.3 % of other programs over 50 ms and 0.02 % over 3 s, while it wrote and synced 3 GB, read them
-/// past the page cache, made 400 files or kept all cores busy; its kernel threads took up to 3 %.
+/// A repeat counts as disturbed above this share of CPU time, of the device's reads or of I/O pressure. A quiet machine of 16 cores
+/// showed at most 0.3 % of other programs over 50 ms and 0.02 % over 3 s, while it wrote and synced 3 GB, read them past the page
+/// cache, created 400 files or kept all cores busy; its kernel threads took up to 3 %.
 const LIMIT: f64 = 0.10;
-/// The same of steal. The same machine, a virtual one, lost 16 % of 0.1 s and 3 % of 1 s when it began to use all its cores.
+/// The limit for steal is higher: the same (virtual) machine lost 16 % of 0.1 s and 3 % of 1 s when it began to use all its cores.
 const STEAL_LIMIT: f64 = 0.25;
-/// Bytes that others must have read at the least.
 const LEAST_BYTES: u64 = 8 << 20;
 
-/// The environment variable that turns the watch off, for who knows of the others: tests of programs that run beside each other.
+/// Environment variable that turns the watch off, for callers that run experiments side by side on purpose, such as tests.
 const UNWATCHED: &str = "FOREBAY_UNWATCHED";
 
-/// What others used meanwhile; `None` where the kernel does not tell.
+/// `None` where the kernel does not report a quantity. Shares are fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Disturbance {
-    /// Length of the repeat.
     pub span_s: f64,
-    /// Time of other programs on processors.
+    /// User time of other processes.
     pub other_cpu_s: Option<f64>,
-    /// The same as a share of all processors, of 1.
+    /// Of the time of all cores.
     pub other_cpu_share: Option<f64>,
-    /// What the machine around this one took, as a share of all processors, of 1.
+    /// CPU time that the hypervisor gave to other machines, of the time of all cores.
     pub steal_share: Option<f64>,
-    /// Bytes that others read from the data's device.
     pub other_device_bytes: Option<u64>,
-    /// The same as a share of all that was read from it, of 1; `None` where this process read nothing.
+    /// Of all bytes read from the device; `None` if this process read none.
     pub other_device_share: Option<f64>,
-    /// The share of the time in which somebody waited for I/O, of 1; `None` where that may have been this process.
+    /// Of the repeat, the time in which any task waited for I/O; `None` if that task may have been ours.
     pub other_io_pressure: Option<f64>,
 }
 
 impl Disturbance {
-    /// What disturbed the repeat, if anything did.
     pub fn judge(&self) -> Option<Disturbed> {
         if self.span_s < SHORT_S {
             return None;
@@ -69,11 +64,10 @@ impl Disturbance {
     }
 }
 
-/// The counters at one moment.
 #[derive(Debug, Clone, Default)]
 struct Counters {
     cpu: Option<Cpu>,
-    /// Time in programs of this process and of the children that it waited for.
+    /// User time of this process and of the children it has waited for.
     own_user_s: f64,
     device_read_bytes: Option<u64>,
     own_io: Option<Io>,
@@ -94,13 +88,12 @@ impl Counters {
         }
     }
 
-    /// What others used until `after`.
     fn until(&self, after: &Self, span_s: f64, ticks_per_s: f64) -> Disturbance {
         let cpu = self.cpu.zip(after.cpu);
         let all_s = cpu.map(|(_, after)| after.n_cores as f64 * span_s).filter(|seconds| *seconds > 0.0);
         let seconds = |before: u64, after: u64| after.saturating_sub(before) as f64 / ticks_per_s;
         let own_s = after.own_user_s - self.own_user_s;
-        // Ticks are drawn by chance, the process's own time is not: the difference may be a little below nothing.
+        // Ticks are sampled, the process's own time is exact: the difference may be slightly negative.
         let other_cpu_s = cpu.map(|(before, after)| (seconds(before.user, after.user) - own_s).max(0.0));
         let steal_s = cpu.and_then(|(before, after)| Some(seconds(before.steal?, after.steal?)));
         let share = |part: Option<f64>| Some(part? / all_s?);
@@ -137,7 +130,6 @@ fn own_user_s() -> f64 {
     of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN)
 }
 
-/// Looks at the machine from the beginning of a repeat to its end.
 #[derive(Debug)]
 pub struct Watch {
     device: Option<String>,
@@ -146,7 +138,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins, with an eye on the device that a file lies on.
+    /// Reads of the device under `file` are attributed too.
     pub fn start(file: Option<&Path>) -> Self {
         let device = file.and_then(device_of);
         let before = match std::env::var_os(UNWATCHED) {
@@ -156,7 +148,6 @@ impl Watch {
         Self { before, device, start: Instant::now() }
     }
 
-    /// Ends.
     pub fn finish(self) -> Disturbance {
         let span_s = self.start.elapsed().as_secs_f64();
         // SAFETY: the call takes nothing but a number.
@@ -165,7 +156,7 @@ impl Watch {
     }
 }
 
-/// The name of the disk that a file lies on, the whole of it where that is a partition; `None` where there is no such disk.
+/// Name of the disk under a file: the whole disk if the file is on a partition, `None` if no block device is below it.
 fn device_of(file: &Path) -> Option<String> {
     let device = fs::metadata(file).ok()?.st_dev();
     let folder = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));

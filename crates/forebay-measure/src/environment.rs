@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use forebay_record::Environment;
 use forebay_units::{Bytes, PathText};
 
-/// Describes this machine and the file system under `data`.
 pub fn describe_environment(data: &Path, version: &str) -> Environment {
     let (data_file_system, data_mount) = file_system_of(data).unzip();
     Environment {
@@ -27,7 +26,7 @@ pub fn describe_environment(data: &Path, version: &str) -> Environment {
     }
 }
 
-/// The machine's memory.
+/// Installed memory, whatever this process may use of it.
 pub fn memory() -> Option<Bytes> {
     field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)).map(Bytes)
 }
@@ -42,13 +41,13 @@ fn kibibytes(text: &str) -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|n| n * 1024)
 }
 
-/// Type and device, and mount point, of the longest mount point above the path, from `/proc/self/mounts`.
+/// File system type and device, and mount point, from `/proc/self/mounts`; the deepest mount above the path counts.
 pub fn file_system_of(path: &Path) -> Option<(String, String)> {
     let path = path.canonicalize().ok()?;
     nearest_mount(&path, &fs::read("/proc/self/mounts").ok()?)
 }
 
-/// Names in a mount table are bytes, so none of them may make the others unreadable.
+/// Mount tables hold arbitrary bytes: an odd name must not make the other lines unreadable.
 fn nearest_mount(path: &Path, mounts: &[u8]) -> Option<(String, String)> {
     let mut best: Option<(usize, (String, String))> = None;
     for line in mounts.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -64,7 +63,7 @@ fn nearest_mount(path: &Path, mounts: &[u8]) -> Option<(String, String)> {
     best.map(|(_, found)| found)
 }
 
-/// Space, tab, line feed and backslash are written as a backslash and three octal digits.
+/// The kernel writes space, tab, line feed and backslash as a backslash and three octal digits.
 fn from_octal(word: &[u8]) -> PathBuf {
     let mut out = Vec::with_capacity(word.len());
     let mut rest = word;

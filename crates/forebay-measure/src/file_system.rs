@@ -1,4 +1,4 @@
-//! What the kernel says of the file system under a path: its kind, its room, its number.
+//! What the kernel reports about the file system under a path: type, free space, id.
 
 use std::ffi::CString;
 use std::io;
@@ -6,23 +6,21 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A file system, by `statfs` and `statvfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystem {
-    /// The number that names its type.
+    /// Type, as in `linux/magic.h`.
     pub magic: u64,
-    /// Bytes a user without privilege may still write; `None` where it has no limit of its own.
+    /// Available to an unprivileged user; `None` if the file system has no limit of its own.
     pub free_bytes: Option<u64>,
-    /// Files and folders a user without privilege may still create; `None` where it has no limit of its own.
+    /// Files and folders an unprivileged user may still create; `None` if the file system has no limit of its own.
     pub free_files: Option<u64>,
-    /// Whether it is mounted read-only.
     pub read_only: bool,
-    /// Its own number, 0 where it has none.
+    /// `f_fsid`; 0 if it has none.
     pub id: u64,
 }
 
-/// File systems whose pages come from a server with a cache of its own. The numbers are in `linux/magic.h` and in the
-/// sources of the file systems that are not part of Linux.
+/// File systems backed by a server with a cache of its own, which evicting local pages does not empty. The numbers are from
+/// `linux/magic.h` and the sources of out-of-tree file systems.
 const NETWORK: [(u64, &str); 13] = [
     (0x6969, "nfs"),
     (0x517B, "smb"),
@@ -42,7 +40,6 @@ const NETWORK: [(u64, &str); 13] = [
 const IN_MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs")];
 
 impl FileSystem {
-    /// Asks the kernel.
     pub fn of(path: &Path) -> io::Result<Self> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut kind = MaybeUninit::<libc::statfs>::uninit();
@@ -57,7 +54,7 @@ impl FileSystem {
         // SAFETY: the calls succeeded, so the structures are filled.
         let (kind, room) = unsafe { (kind.assume_init(), room.assume_init()) };
         Ok(Self {
-            // The type is signed on some machines, and the numbers have 32 bits.
+            // `f_type` is signed on some architectures, and magic numbers have 32 bits.
             magic: kind.f_type as u64 & 0xFFFF_FFFF,
             free_bytes: (room.f_blocks > 0).then(|| room.f_bavail * room.f_frsize),
             free_files: (room.f_files > 0).then_some(room.f_favail),
@@ -66,18 +63,16 @@ impl FileSystem {
         })
     }
 
-    /// Its name, if it lies behind a network or a server of its own.
     pub fn network(&self) -> Option<&'static str> {
         NETWORK.into_iter().find(|(magic, _)| *magic == self.magic).map(|(_, name)| name)
     }
 
-    /// Its name, if it lies in memory.
     pub fn in_memory(&self) -> Option<&'static str> {
         IN_MEMORY.into_iter().find(|(magic, _)| *magic == self.magic).map(|(_, name)| name)
     }
 }
 
-/// The number of the file system under a path, in hexadecimal; `None` where it has none.
+/// In hexadecimal; `None` if the file system has none.
 pub(crate) fn id_of(path: &Path) -> Option<String> {
     let id = FileSystem::of(path).ok()?.id;
     (id != 0).then(|| format!("{id:016x}"))

@@ -1,52 +1,47 @@
-//! The wall clock cut into parts: every moment belongs to exactly one, so that the parts sum to the whole.
+//! The wall clock cut into parts: every moment belongs to exactly one, and the parts sum to the whole.
 
 use std::sync::Arc;
 
 use forebay_units::Clock;
 
-/// What a moment was spent on, as the accelerator sees it.
+/// What a moment was spent on, from the accelerator's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// It was idle and there was no batch.
+    /// Idle, no batch ready.
     Wait,
-    /// It was idle and its batch was on the way.
+    /// Idle, its batch in transfer.
     Copy,
-    /// It computed.
     Compute,
-    /// It had ended its step and waited for the other accelerators.
+    /// Its step done, waiting for the other accelerators.
     Barrier,
-    /// It stood still for a checkpoint.
+    /// Stopped for a checkpoint.
     Checkpoint,
-    /// It was asked what it has learnt.
+    /// Evaluating held-out data.
     Validate,
-    /// Bookkeeping.
+    /// Bookkeeping between the other parts.
     Other,
 }
 
 const N: usize = 7;
 
-/// Nanoseconds by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Parts([u64; N]);
 
 impl Parts {
-    /// Spent on `part`, in nanoseconds.
     pub fn ns(&self, part: Part) -> u64 {
         self.0[part as usize]
     }
 
-    /// Spent on `part`, in seconds.
     pub fn seconds(&self, part: Part) -> f64 {
         self.ns(part) as f64 / 1e9
     }
 
-    /// The sum of all parts.
     pub fn total_ns(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
-/// A stopwatch that never stands still between two laps.
+/// A stopwatch without gaps: each lap begins where the last one ended.
 pub struct Laps {
     clock: Arc<dyn Clock>,
     started_ns: u64,
@@ -56,18 +51,17 @@ pub struct Laps {
 }
 
 impl Laps {
-    /// Starts now, by `clock`.
     pub fn start(clock: Arc<dyn Clock>) -> Self {
         let now = clock.now_ns();
         Self { clock, started_ns: now, last_ns: now, step: Parts::default(), total: Parts::default() }
     }
 
-    /// What went by since the last lap was spent on `part`: how much that is, in nanoseconds.
+    /// Charges the time since the last lap to `part` and returns it in nanoseconds.
     pub fn lap(&mut self, part: Part) -> u64 {
         self.lap_until(part, u64::MAX)
     }
 
-    /// The same, but not beyond that moment of the clock: what is after it is left to the next lap.
+    /// Like [`lap`](Self::lap), but only up to that time of the clock; the rest goes to the next lap.
     pub fn lap_until(&mut self, part: Part, until_ns: u64) -> u64 {
         let now = self.clock.now_ns().min(until_ns).max(self.last_ns);
         let gone = now - self.last_ns;
@@ -77,35 +71,31 @@ impl Laps {
         gone
     }
 
-    /// The parts since the last step ended.
     pub fn end_step(&mut self) -> Parts {
         std::mem::take(&mut self.step)
     }
 
-    /// Counts what went by on `part` since the last step ended to that step instead of the next one.
+    /// Moves the time charged to `part` since the last step ended back into that step.
     pub fn count_to(&mut self, last: &mut Parts, part: Part) {
         last.0[part as usize] += std::mem::take(&mut self.step.0[part as usize]);
     }
 
-    /// When it was started, on its clock.
     pub fn started_ns(&self) -> u64 {
         self.started_ns
     }
 
-    /// Goes back to the end of the last step: what came after it was broken off.
+    /// Returns to the end of the last step, discarding an interrupted one.
     pub fn forget_step(&mut self) {
         let step = std::mem::take(&mut self.step);
         self.last_ns -= step.total_ns();
         self.total.0.iter_mut().zip(step.0).for_each(|(total, part)| *total -= part);
     }
 
-    /// The parts of everything so far.
     pub fn total(&self) -> Parts {
         debug_assert_eq!(self.total.total_ns(), self.wall_ns(), "the parts sum to the whole");
         self.total
     }
 
-    /// From the start to the last lap.
     pub fn wall_ns(&self) -> u64 {
         self.last_ns - self.started_ns
     }

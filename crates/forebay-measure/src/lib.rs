@@ -1,8 +1,8 @@
-//! How anything is measured: what all experiments share.
+//! What all experiments share: timing, attribution of stalls, cold starts and rounds of repeats.
 //!
-//! [`laps`] cuts the wall clock into parts, [`stall`] charges waits to their causes, [`cold`] empties the page cache and proves it,
-//! [`reads`] counts bytes by time, [`usage`] says what this process took. [`Scratch`] is a hidden folder for what an experiment writes.
-//! [`Rounds`] runs the [`Trial`]s of an experiment and tells an [`Observer`]. It knows no experiment, renders nothing and prints nothing.
+//! [`laps`] cuts the wall clock into parts, [`stall`] attributes waits to causes, [`cold`] empties the page cache and verifies it,
+//! [`reads`] samples bytes over time, [`usage`] reports this process's resources. [`Scratch`] is a hidden folder for what an experiment
+//! writes. [`Rounds`] runs the [`Trial`]s of an experiment and notifies an [`Observer`]. This crate knows no experiment and prints nothing.
 
 pub mod cold;
 mod disturbance;
@@ -36,7 +36,7 @@ pub use scratch::{Scratch, is_at_work, remove_left_overs};
 pub use setting::{Refused, Setting, Settings, Takes, spelled};
 pub use settings::{Cache, Io, ThreadCount};
 
-// For the macros.
+// Used by the expansion of `share_errors!`.
 #[doc(hidden)]
 pub use forebay_checkpoint::{Error as CheckpointError, format::Error as FormatError};
 #[doc(hidden)]

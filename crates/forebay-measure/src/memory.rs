@@ -1,20 +1,19 @@
-//! Memory that can still be had.
+//! Memory that a run can still allocate.
 
 use std::fs;
 
 use crate::usage::status_bytes;
 
-/// Memory of this machine, in bytes.
+/// In bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// All of it.
     pub total: u64,
-    /// What can be had without swapping, within `ulimit -v`.
+    /// What can be allocated without swapping and within `ulimit -v`.
     pub available: u64,
 }
 
 impl Memory {
-    /// `None` where the kernel does not tell.
+    /// `None` where the kernel does not report it.
     pub fn now() -> Option<Self> {
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let of = |name: &str| -> Option<u64> {
@@ -29,7 +28,7 @@ impl Memory {
     }
 }
 
-/// Bytes that this process may still map under its own limit (`ulimit -v`); `None` where it has none.
+/// What `ulimit -v` still allows; `None` without such a limit.
 fn address_space_left() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid structure that the call fills.

@@ -1,4 +1,4 @@
-//! What was read when: a count of bytes, looked at ten times a second.
+//! Bytes read over time: a counter, sampled ten times per second.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -6,29 +6,25 @@ use std::time::{Duration, Instant};
 
 use forebay_record::Reads;
 
-/// Between two looks at a count.
 pub const EVERY: Duration = Duration::from_millis(100);
-/// More entries than this are put together, ten by ten.
+/// Above this many samples, ten are merged into one: a minute at full resolution.
 const MOST: usize = 600;
 
-/// A thread that looks at a count.
 pub struct Watcher {
     stop: Sender<()>,
     thread: JoinHandle<Vec<u64>>,
 }
 
 impl Watcher {
-    /// Starts the thread.
-    ///
     /// # Errors
-    /// When the system has no thread to spare.
+    /// When the system cannot start the thread.
     pub fn start(bytes_read: impl Fn() -> u64 + Send + 'static) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let start = Instant::now();
         let thread = std::thread::Builder::new().name("forebay:reads".to_owned()).spawn(move || {
             let mut seen = Vec::new();
             loop {
-                // Deadlines are absolute: a late look does not move those that follow.
+                // Deadlines are absolute: a late sample does not delay the ones that follow.
                 let due = EVERY * (seen.len() as u32 + 1);
                 match stopped.recv_timeout(due.saturating_sub(start.elapsed())) {
                     Err(RecvTimeoutError::Timeout) => seen.push(bytes_read()),
@@ -42,15 +38,14 @@ impl Watcher {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the thread: megabytes by time.
     pub fn finish(self) -> Reads {
-        // A thread that has ended cannot be told to; its count is then what it has.
+        // A thread that has ended no longer listens; its samples are complete.
         let _ = self.stop.send(());
         gather(&self.thread.join().unwrap_or_default())
     }
 }
 
-/// From counts so far to megabytes an interval.
+/// From running totals to megabytes per interval.
 pub fn gather(counts: &[u64]) -> Reads {
     let before = std::iter::once(0).chain(counts.iter().copied());
     let mut mb: Vec<f64> = counts.iter().zip(before).map(|(now, before)| (now - before) as f64 / 1e6).collect();

@@ -1,9 +1,8 @@
 //! The rounds of an experiment.
 //!
-//! A round goes over all cells before the next begins, so that a machine that slows down slows all of them. The first rounds
-//! warm up and are not kept. Before a repeat the files of its data are evicted where it is to be cold, and the page cache is
-//! looked at in any case. A repeat that was stopped in the middle is dropped, unless the experiment says otherwise. One that others
-//! disturbed is run once more where the observer wants that.
+//! A round covers all cells before the next begins: a machine that slows down affects all of them. The first rounds are warm-ups and
+//! are dropped. Before each repeat its files are evicted if it is to start cold; the page cache is inspected in any case. A repeat that
+//! was interrupted is dropped unless the experiment keeps it. One that other processes disturbed is repeated if the observer allows it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -14,22 +13,20 @@ use crate::cold::{self, Before};
 use crate::disturbance::Watch;
 use crate::{Event, Observer};
 
-/// One cell of an experiment, made ready to be run.
+/// One cell of an experiment, ready to run.
 pub trait Trial {
-    /// What a repeat measures.
     type Repeat;
-    /// Why a repeat fails, and the experiment with it.
     type Error: From<forebay_storage::Error>;
 
-    /// What is measured, in words: "4 threads".
+    /// What is measured, as in "4 threads".
     fn name(&self) -> String;
 
-    /// The files of the data, and whether they are evicted before a repeat.
+    /// The data's files, and whether to evict them before each repeat.
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
         (Cow::Borrowed(&[]), false)
     }
 
-    /// What a repeat needs and does not measure; comes before the page cache is looked at.
+    /// Untimed work before a repeat; runs before the page cache is inspected.
     ///
     /// # Errors
     /// When the repeat cannot begin.
@@ -37,15 +34,14 @@ pub trait Trial {
         Ok(())
     }
 
-    /// Whether a repeat may be run again that others disturbed.
     fn may_run_again(&self) -> bool {
         true
     }
 
-    /// Measures once. Rounds are counted from 0, warm-ups included.
+    /// Measures once. Rounds count from 0, warm-ups included.
     ///
     /// # Errors
-    /// When there is nothing to keep, of this and of all other cells.
+    /// Ends the run of all cells.
     fn repeat(
         &mut self,
         round: u64,
@@ -54,53 +50,47 @@ pub trait Trial {
     ) -> Result<Done<Self::Repeat>, Self::Error>;
 }
 
-/// How a repeat ended.
 pub enum Done<R> {
-    /// As planned, unless it was stopped meanwhile.
+    /// Complete, unless the observer stopped it meanwhile.
     Whole(R),
-    /// Cut short, and with it the run; some is kept all the same.
+    /// Ended early, and the run with it; a partial result may be kept.
     Cut(Option<R>),
 }
 
-/// How often cells are run.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// Rounds that are run and not kept.
+    /// Dropped rounds before the kept ones.
     pub warmups: usize,
-    /// Rounds that are kept.
+    /// Kept rounds.
     pub repeats: usize,
-    /// What is kept of a run that is stopped: "repeat".
+    /// What the note on an interrupted run calls a repeat.
     pub unit: &'static str,
 }
 
-/// The repeats that were kept.
 pub struct Ran<R> {
-    /// Of each cell.
+    /// Kept repeats, cell by cell.
     pub cells: Vec<Vec<R>>,
-    /// What others did to the repeats of each cell.
+    /// Per cell.
     pub disturbed: Vec<Option<Disturbed>>,
-    /// Whether the last of them were not run.
+    /// Whether some repeats are missing because the run was stopped.
     pub is_cut: bool,
 }
 
-/// A repeat that was run.
 struct Once<R> {
     repeat: Option<R>,
     disturbed: Option<Disturbed>,
     is_cut: bool,
 }
 
-/// The repeats of a cell so far.
 struct Kept<R> {
     repeats: Vec<R>,
     disturbed: Vec<Disturbed>,
-    /// How many were run again.
     n_extra: usize,
 }
 
 impl Rounds {
-    /// Runs all rounds, or as many as come before a stop. A repeat that others disturbed is run once more, as long as the
-    /// observer allows it; the second counts, however it goes.
+    /// Runs all rounds, or as many as fit before a stop. A disturbed repeat is run again if the observer allows it; the second counts,
+    /// disturbed or not.
     ///
     /// # Errors
     /// When a repeat fails.
@@ -120,7 +110,7 @@ impl Rounds {
         Ok(Ran { cells: all.into_iter().map(|kept| kept.repeats).collect(), disturbed, is_cut })
     }
 
-    /// Runs a repeat and keeps it, unless it warms up; whether the run ends with it.
+    /// Runs a repeat and keeps it unless it is a warm-up; returns whether the run ends with it.
     fn keep<T: Trial>(
         &self,
         trial: &mut T,
@@ -129,13 +119,13 @@ impl Rounds {
         observer: Observer<'_>,
     ) -> Result<bool, T::Error> {
         let mut once = self.once(trial, round, observer)?;
-        // The first repeat of data that is not evicted finds a page cache that the next does not.
+        // Without eviction, the first repeat finds another page cache than those that follow.
         let is_alike = round > 0 || trial.files().1;
         let may_again = is_alike && trial.may_run_again() && Some(kept.n_extra) < observer.extra_repeats;
         if round >= self.warmups && may_again && !once.is_cut && once.disturbed.is_some() {
             kept.n_extra += 1;
             once = match self.once(trial, round, observer)? {
-                // What was measured first is better than nothing.
+                // The second was interrupted; the disturbed first is better than nothing.
                 Once { is_cut: true, .. } => Once { is_cut: true, ..once },
                 again => again,
             };
@@ -176,7 +166,7 @@ impl Rounds {
         }
     }
 
-    /// What a record says of a run that was stopped.
+    /// Note for the record of an interrupted run.
     pub fn interrupted(&self, n_cells: usize) -> String {
         let unit = self.unit;
         match n_cells {

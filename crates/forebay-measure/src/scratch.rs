@@ -1,7 +1,7 @@
-//! The hidden folder that an experiment writes to: it goes on every way out, and the next one removes what a killed one left.
+//! The hidden folder an experiment writes to: removed however the run ends; the next run removes what a killed one left.
 //!
-//! A folder that is in use is locked (`flock`, which the kernel lets go of with its process, however that ends), so that
-//! two experiments on one disk do not remove each other's files.
+//! A folder in use is locked with `flock`, which the kernel releases when the process ends: two experiments on one disk do not remove
+//! each other's files.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -11,25 +11,23 @@ use std::{io, process};
 
 use crate::error::{Context, Error};
 
-/// A folder of this process.
 pub struct Scratch {
     path: PathBuf,
-    /// Held until the folder is gone; `None` where the file system knows no locks.
+    /// Held until the folder is removed; `None` if the file system has no locks.
     lock: Option<File>,
 }
 
-/// Names tried before giving up. Another process takes a folder only in the instant between its making and its locking, so
-/// losing a few in a row already means that something else is wrong.
+/// Names to try before giving up. Another process can take a folder only between its creation and its locking, so losing a few in a row
+/// already means that something else is wrong.
 const MOST_TRIES: u32 = 100;
 
 impl Scratch {
-    /// Makes a folder in `dir` whose name begins with `prefix`.
     pub fn create(dir: &Path, prefix: &str) -> Result<Self, Error> {
         for number in 0..MOST_TRIES {
             let path = dir.join(format!("{prefix}{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                // What the kernel makes up, such as /proc, has no place for folders.
+                // Virtual file systems such as /proc create no folders.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
                     return Err(Error::NothingCanBeMade { path: dir.to_owned() });
                 }
@@ -51,18 +49,17 @@ impl Scratch {
         Err(Error::from_io("creating a folder in", dir, error))
     }
 
-    /// The same in a folder that is made where it is not there.
+    /// Creates `dir` too if it is missing.
     pub fn create_below(dir: &Path, prefix: &str) -> Result<Self, Error> {
         fs::create_dir_all(dir).context("making", dir)?;
         Self::create(dir, prefix)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a file of this name anew, with its space allocated, as fio does: what is measured is writing, not finding room.
+    /// Creates a file and allocates its space, as fio does: the run measures writing, not allocation.
     pub fn fresh(&self, name: &str, size: u64) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -76,7 +73,7 @@ impl Scratch {
         let code = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size as libc::off_t) };
         if code != 0 {
             let error = io::Error::last_os_error();
-            // A file system that cannot allocate ahead allocates as it goes.
+            // File systems that cannot allocate ahead allocate while writing.
             if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
                 return Err(Error::from_io("allocating", &path, error));
             }
@@ -89,24 +86,22 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let removed = fs::remove_dir_all(&self.path);
-        // Removing needs a descriptor, and the lock may hold the last one.
+        // Removal needs a descriptor, and the lock may hold the last one.
         if removed.is_err() && self.lock.take().is_some() {
-            // Where this fails too, the next experiment has another try.
+            // If this fails too, the next experiment tries again.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// What came of locking a folder just made.
 enum Locking {
     Held(File),
-    /// The file system has no locks.
     Unsupported,
-    /// Another process took it for a left-over between the making and the locking.
+    /// Another process mistook it for a leftover between creation and locking.
     Lost,
 }
 
-/// Locks a folder just made. Only its being gone or locked by another is a race; any other failure is an error.
+/// Only a folder that is gone or locked by another process was lost to a race; any other failure is an error.
 fn lock(path: &Path) -> io::Result<Locking> {
     let folder = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Locking::Lost),
@@ -120,7 +115,6 @@ fn lock(path: &Path) -> io::Result<Locking> {
     })
 }
 
-/// Whether the path still names the open folder.
 fn is_still(path: &Path, folder: &File) -> io::Result<bool> {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     match fs::symlink_metadata(path) {
@@ -129,24 +123,24 @@ fn is_still(path: &Path, folder: &File) -> io::Result<bool> {
     }
 }
 
-/// Removes the folders with that prefix that killed runs left in `dir`; returns their names.
+/// Returns the names of the removed folders.
 pub fn remove_left_overs(dir: &Path, prefix: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| is_ours(name, prefix) && remove_unlocked(&dir.join(name))).collect()
 }
 
-/// Whether another process is at work in a folder of `dir` whose name begins with `prefix`.
+/// Whether another process uses a folder of `dir` whose name begins with `prefix`.
 pub fn is_at_work(dir: &Path, prefix: &str) -> bool {
     let names =
         fs::read_dir(dir).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| is_ours(name, prefix)).filter_map(|name| File::open(dir.join(name)).ok()).any(|folder| {
-        // The lock goes with the descriptor.
+        // Dropping the descriptor releases the lock.
         matches!(folder.try_lock(), Err(fs::TryLockError::WouldBlock))
     })
 }
 
-/// Whether a name is one that such a run gives: the prefix and two numbers.
+/// The prefix and two numbers; anything else is the user's.
 fn is_ours(name: &str, prefix: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));

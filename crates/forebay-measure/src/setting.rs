@@ -1,41 +1,36 @@
-//! What an experiment can be told, declared once.
+//! The settings of an experiment, declared once.
 //!
-//! [`settings!`](crate::settings) makes a struct, its defaults and its [table](Settings::TABLE) from one line per setting. The flags
-//! of the command and the settings and factors of a study are both read from that table, so that they cannot differ.
+//! [`settings!`](crate::settings) makes a struct, its defaults and its [table](Settings::TABLE) from one line per setting. The command's
+//! flags and a study's settings and factors are both read from that table, so they cannot differ.
 
 use forebay_record::{Level, Step};
 
-/// Why a value is refused: "give a whole number from 1 to 8". Who prints it puts the value in front.
+/// What a value must be: "give a whole number from 1 to 8". The caller prints it after the value.
 pub type Refused = String;
 
-/// How many values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// True when it is named.
+    /// No value: true when named.
     Switch,
-    /// One value.
     One,
-    /// Several, which one cell of a study may have.
+    /// Several, all in one cell of a study.
     List,
-    /// Several in a command, which sweeps them. In a study they are the levels of a factor, because a cell has one.
+    /// Several in a command, which sweeps them; in a study they are the levels of a factor, one per cell.
     Sweep,
 }
 
-/// One thing that an experiment with the settings `S` can be told.
 pub struct Setting<S> {
-    /// As a study has it; the flag has hyphens for its underscores.
+    /// As in a study file; the flag has hyphens for underscores.
     pub name: &'static str,
-    /// What it means, in a line; then more, after an empty one.
+    /// One line; details follow after an empty one.
     pub help: &'static str,
-    /// What stands for a value in the help, such as `N`.
+    /// Placeholder for the value in the help, such as `N`.
     pub value: &'static str,
-    /// What it is where nothing is said, as one would write it.
+    /// As the user would write it.
     pub default: Option<&'static str>,
-    /// How many values it takes.
     pub takes: Takes,
-    /// The words it may be, where there is a list of them.
+    /// The allowed words, if the values are a fixed list.
     pub choices: fn() -> Vec<&'static str>,
-    /// Reads a value into the settings.
     pub set: fn(&mut S, &Level) -> Result<(), Refused>,
 }
 
@@ -47,24 +42,20 @@ impl<S> Clone for Setting<S> {
 
 impl<S> Copy for Setting<S> {}
 
-/// The settings of an experiment.
 pub trait Settings: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// The experiment.
     const STEP: Step;
 
-    /// All settings, in the order of the help.
+    /// In the order of the help.
     const TABLE: &'static [Setting<Self>];
 
-    /// What contradicts itself or lacks something, with settings named in backquotes (see [`spelled`]).
+    /// Finds contradictions between settings; the text names settings in backquotes (see [`spelled`]).
     ///
     /// # Errors
     /// The contradiction.
     fn check(&self) -> Result<(), Refused>;
 
-    /// Sets one of the table by its name.
-    ///
     /// # Errors
-    /// What the value may be, or that there is no such setting.
+    /// When there is no such setting, or with what the value must be.
     fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match Self::TABLE.iter().find(|setting| setting.name == name) {
             Some(setting) => (setting.set)(self, level),
@@ -73,7 +64,7 @@ pub trait Settings: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A text with its settings as its reader writes them: `steps` becomes `--steps` for a command, and stays for a study.
+/// Replaces settings in backquotes by the reader's spelling: `steps` becomes `--steps` for a command and stays for a study.
 pub fn spelled(text: &str, spell: impl Fn(&str) -> String) -> String {
     let pieces = text.split('`').enumerate();
     pieces.map(|(i, piece)| if i % 2 == 1 { spell(piece) } else { piece.to_owned() }).collect()
@@ -82,8 +73,8 @@ pub fn spelled(text: &str, spell: impl Fn(&str) -> String) -> String {
 /// Declares the settings of an experiment: a struct, its defaults, its table.
 ///
 /// A line is `name: Type = "default", reader, "VALUE" [takes: choices];`. Its comment is the help. Without a default the type's own
-/// is taken (`None`, `false`); without a value it is a switch; `takes` is `one` (the default), `list` or `sweep`, and `choices` the
-/// words it may be. The struct has a method `check`, which [`Settings::check`] calls.
+/// applies (`None`, `false`); without a value it is a switch. `takes` is `one` (the default), `list` or `sweep`; `choices` are the allowed
+/// words. The struct must have a method `check`, which [`Settings::check`] calls.
 #[macro_export]
 macro_rules! settings {
     (

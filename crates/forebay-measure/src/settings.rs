@@ -2,29 +2,26 @@
 
 use forebay_storage::Mode;
 
-/// How many threads make samples.
+/// Threads that read and decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadCount {
-    /// That many.
     Fixed(usize),
-    /// As many as pay.
+    /// Add threads until more no longer help.
     Auto,
 }
 
-/// What the page cache shall hold when a repeat starts.
+/// Page cache at the start of a repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// The files, as the warm-up leaves them.
+    /// The data's files, as the warm-up leaves them.
     Warm,
-    /// Nothing of them: evicted before each repeat, and proven.
+    /// None of the data's files: evicted before each repeat, and verified.
     Cold,
 }
 
-/// How files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
-    /// In this mode.
     Fixed(Mode),
-    /// In the mode that a short measurement on this disk finds fastest.
+    /// The mode that a short measurement on this disk finds fastest.
     Auto,
 }

@@ -1,18 +1,17 @@
-//! What a wait is charged to.
+//! Attributes waits to their causes.
 //!
-//! Without prefetch, the part of a wait that fits behind the computation before it is charged to the missing prefetch:
-//! that much would have been hidden. The rest is charged by what the workers did meanwhile. Of the decoding, the part that
-//! cores without a worker could have taken over is charged to too few threads.
+//! Without prefetch, the part of a wait that the computation before it could have hidden is charged to the missing prefetch. The rest is
+//! split by what the workers did meanwhile. Decoding that idle cores without a worker could have done is charged to too few threads.
 //!
-//! A thread that reads is not always blocked: it copies from memory, or waits for a core. What the scheduler counted for the
-//! threads says how much of their reading was neither; only that is the storage's. Sleeps for a workload's own preprocessing, and
-//! waits of threads for one another, are neither reading nor decoding.
+//! A reading thread is not always blocked: it also copies from memory or waits for a core. The scheduler's counters tell how much of the
+//! reading was neither; only that is charged to the storage. Sleeps that emulate a workload's preprocessing, and waits of threads for one
+//! another, are neither reading nor decoding.
 
 use forebay_pipeline::{Activity, Scheduled, Times};
 use forebay_record::{ByCause, Cause};
 use serde::{Deserialize, Serialize};
 
-/// Seconds of waiting by cause.
+/// Seconds per cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Causes {
     pub storage: f64,
@@ -26,7 +25,6 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Adds the waits of another accelerator or epoch.
     pub fn add(&mut self, more: &Self) {
         self.storage += more.storage;
         self.decode += more.decode;
@@ -38,7 +36,7 @@ impl Causes {
         self.other += more.other;
     }
 
-    /// As the record has them. Cores and preprocessing are named where there was any: not every kind of run can tell them.
+    /// Cores and preprocessing appear only if they are not zero: not every kind of run can measure them.
     pub fn by_cause(&self) -> ByCause {
         let always = [
             (Cause::Storage, self.storage),
@@ -53,30 +51,27 @@ impl Causes {
     }
 }
 
-/// Nanoseconds that workers spent on what a wait can be charged to.
+/// Nanoseconds of the workers, by what they wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     pub storage: f64,
     pub decode: f64,
     order: f64,
     preprocess: f64,
-    /// Opening and reading alone.
     reading: f64,
-    /// Decoding and resizing alone.
     decoding: f64,
 }
 
-/// How opening and reading were spent, of 1; what is left was spent on cores, copying.
+/// Fractions of opening and reading; the rest was spent copying on a core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Split {
-    /// Blocked: waiting for the storage.
+    /// Waiting for the storage.
     pub blocked: f64,
-    /// Runnable, but without a core.
+    /// Runnable, waiting for a core.
     pub queued: f64,
 }
 
 impl Work {
-    /// Sums the ledgers of workers by what they wait for.
     pub fn of(times: &Times) -> Self {
         let sum = |activities: &[Activity]| activities.iter().map(|a| times.ns(*a)).sum::<u64>() as f64;
         Self {
@@ -90,9 +85,9 @@ impl Work {
         }
     }
 
-    /// How threads spent opening and reading. Decoding never blocks: what it did not run, it waited for a core. The rest of what
-    /// the scheduler counted belongs to opening and reading. It also counts what threads did between two samples, so that what is
-    /// left may be below nothing; a share is not.
+    /// How threads spent opening and reading. Decoding never blocks, so any time it did not run it waited for a core; the rest of the
+    /// scheduler's counts belongs to opening and reading. Those counts also include work between two samples, so the difference may
+    /// be negative and is clamped to a fraction.
     pub fn split(&self, scheduled: Scheduled) -> Split {
         if self.reading <= 0.0 {
             return Split { blocked: 1.0, queued: 0.0 };
@@ -104,14 +99,13 @@ impl Work {
         Split { blocked: (self.reading - copying - queued) / self.reading, queued: queued / self.reading }
     }
 
-    /// The same with only that share of opening and reading charged to the storage.
+    /// Charges only this fraction of opening and reading to the storage, the rest to decoding.
     #[must_use]
     pub fn with_blocked(self, share: f64) -> Self {
         let moved = self.storage * (1.0 - share);
         Self { storage: self.storage - moved, decode: self.decode + moved, ..self }
     }
 
-    /// Reading and decoding, in seconds.
     pub fn busy_s(&self) -> f64 {
         (self.storage + self.decode) / 1e9
     }
@@ -121,25 +115,23 @@ impl Work {
     }
 }
 
-/// What the waits of a run are charged to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Charges {
-    /// All of them.
+    /// Includes the wait for the first batch.
     pub all: Causes,
-    /// Those after the first batch, which nothing can hide.
+    /// Without the wait for the first batch, which no prefetch can hide.
     pub later: Causes,
-    /// The share of the cores that have no worker.
+    /// Fraction of the cores without a worker.
     unused: f64,
 }
 
 impl Charges {
-    /// Nothing yet, for so many worker threads on so many cores.
     pub fn new(threads: usize, cores: usize) -> Self {
         let unused = 1.0 - threads.min(cores) as f64 / cores as f64;
         Self { all: Causes::default(), later: Causes::default(), unused }
     }
 
-    /// Charges a wait, of which `hidden_ns` would not have been there with prefetch, by what the workers did meanwhile.
+    /// Attributes a wait by what the workers did meanwhile; prefetch would have hidden `hidden_ns` of it.
     pub fn add(&mut self, wait_ns: u64, hidden_ns: u64, stall: &Times, is_first: bool) {
         let unused = self.unused;
         self.all.charge(wait_ns, hidden_ns, stall, unused);
@@ -148,7 +140,7 @@ impl Charges {
         }
     }
 
-    /// Of what is charged to the storage, only so much was spent blocked; the rest was a matter of processors.
+    /// Keeps only the blocked fraction with the storage; the rest is a matter of cores.
     #[must_use]
     pub fn with_split(self, split: Split) -> Self {
         let unused = self.unused;
@@ -163,7 +155,7 @@ impl Causes {
         let rest = (wait_ns - hidden) as f64 / 1e9;
         let work = Work::of(stall);
         if work.total() == 0.0 {
-            // Threads that are being started, or that the data's end has sent home.
+            // No worker ran: threads are being started, or the data has ended.
             self.other += rest;
             return;
         }

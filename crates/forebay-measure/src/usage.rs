@@ -1,6 +1,6 @@
-//! What this process has used of the machine.
+//! Resources of this process.
 
-/// Processor seconds of this process so far, user and system, all threads.
+/// CPU time so far, user and system, of all threads.
 pub fn cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is valid and written by the call alone.
@@ -8,21 +8,21 @@ pub fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that this process has had resident; `None` where the kernel does not tell.
+/// `None` where the kernel does not report it.
 pub fn peak_resident_bytes() -> Option<u64> {
     status_bytes("VmHWM:")
 }
 
-/// A line of this process's status, in bytes; `None` where the kernel does not tell.
+/// A line of `/proc/self/status` whose unit is kB, in bytes.
 pub fn status_bytes(name: &str) -> Option<u64> {
-    // The program's name stands in it, and may be any bytes.
+    // The program's name is part of the file and may be any bytes.
     let text = std::fs::read("/proc/self/status").ok()?;
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// The cores that this process may use.
+/// By CPU affinity; empty if the kernel does not report it.
 pub fn allowed_cores() -> Vec<u32> {
     let mut set = std::mem::MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: the set is as long as is said, and all zeros is a valid one.
@@ -34,22 +34,22 @@ pub fn allowed_cores() -> Vec<u32> {
     if rc == 0 { (0..libc::CPU_SETSIZE as u32).filter(is_set).collect() } else { Vec::new() }
 }
 
-/// Cores that this process may use at once.
+/// How many threads can run at once: affinity and cgroup quota both count.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Cores of this machine that are switched on.
+/// Whether or not this process may use them.
 pub fn online_cores() -> u64 {
     // SAFETY: the call takes nothing but a number.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
 }
 
-/// Seconds since this process was started, to a hundredth; `None` where the kernel does not tell.
+/// Since the process started, to a hundredth; `None` where the kernel does not report it.
 pub fn age_s() -> Option<f64> {
     let text = std::fs::read("/proc/self/stat").ok()?;
     let text = String::from_utf8_lossy(&text);
-    // The name may hold anything, also brackets; the numbers begin behind its last one.
+    // The name may contain anything, also brackets; the numbers follow the last one.
     let ticks: f64 = text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is valid and written by the call alone.

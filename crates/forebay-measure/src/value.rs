@@ -1,4 +1,4 @@
-//! Readers of settings' values: each says what it takes when it refuses one.
+//! Parsers of setting values; each error says what is accepted.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -11,10 +11,8 @@ use forebay_units::{Bytes, group_digits};
 use crate::Refused;
 use crate::settings::{Io, ThreadCount};
 
-/// True or false.
-///
 /// # Errors
-/// For anything else.
+/// Unless it is true or false.
 pub fn flag(level: &Level) -> Result<bool, Refused> {
     match level {
         Level::Flag(value) => Ok(*value),
@@ -22,7 +20,7 @@ pub fn flag(level: &Level) -> Result<bool, Refused> {
     }
 }
 
-/// A whole number of a range that the type can hold.
+/// A whole number within the range and the type's own.
 pub fn integer<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Level) -> Result<T, Refused> {
     move |level| {
         let found = match level {
@@ -34,15 +32,15 @@ pub fn integer<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Level) -
     }
 }
 
-/// The seed of a generator: what TOML and JSON can hold.
+/// Up to what TOML and JSON can hold.
 ///
 /// # Errors
-/// For a number below 0 or above that.
+/// For a number out of that range.
 pub fn seed(level: &Level) -> Result<u64, Refused> {
     integer(0..=i64::MAX)(level)
 }
 
-/// A number that a test takes; `wanted` says which those are.
+/// A finite number that passes `is_fine`; `wanted` describes those in the error.
 pub fn number(wanted: &str, is_fine: impl Fn(f64) -> bool) -> impl Fn(&Level) -> Result<f64, Refused> {
     move |level| {
         let found = match level {
@@ -54,8 +52,6 @@ pub fn number(wanted: &str, is_fine: impl Fn(f64) -> bool) -> impl Fn(&Level) ->
     }
 }
 
-/// A text with something in it.
-///
 /// # Errors
 /// For a number, and for an empty text.
 pub fn text(level: &Level) -> Result<String, Refused> {
@@ -65,12 +61,12 @@ pub fn text(level: &Level) -> Result<String, Refused> {
     }
 }
 
-/// What the type reads from a text, with the type's own words where it refuses.
+/// Uses the type's own error text.
 pub fn parsed<T: FromStr<Err: Display>>(level: &Level) -> Result<T, Refused> {
     level.to_string().parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// A size, as a number of bytes or with a unit.
+/// A plain number counts bytes.
 pub fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Level) -> Result<Bytes, Refused> {
     move |level| {
         let found = match level {
@@ -86,19 +82,19 @@ pub fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Level) -> Result<Bytes, Ref
 /// Bytes per second above 0: `100MB` or `100MB/s`.
 ///
 /// # Errors
-/// For a rate of 0, and for what is no size.
+/// For 0, and for anything that is not a size.
 pub fn bytes_per_s(level: &Level) -> Result<Bytes, Refused> {
     let text = level.to_string();
     let rate = Level::of_text(text.strip_suffix("/s").unwrap_or(&text));
     bytes(1..=u64::MAX)(&rate).map_err(|_| "give a rate above 0, as 100MB/s".to_owned())
 }
 
-/// A value that need not be given.
+/// For settings without a default.
 pub fn some<T>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(&Level) -> Result<Option<T>, Refused> {
     move |level| of(level).map(Some)
 }
 
-/// One value, or several in a text: `8`, `"1,8,32"`. One that is named twice counts once.
+/// One value, or several in a text: `8`, `"1,8,32"`. Duplicates count once.
 pub fn list<T: PartialEq>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(&Level) -> Result<Vec<T>, Refused> {
     move |level| {
         let Level::Text(text) = level else { return Ok(vec![of(level)?]) };
@@ -115,7 +111,7 @@ pub fn list<T: PartialEq>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(
     }
 }
 
-/// One of some words, each of which stands for something.
+/// The word that stands for a value, from a fixed list.
 pub fn one_of<T: Clone>(words: impl IntoIterator<Item = (&'static str, T)>) -> impl Fn(&Level) -> Result<T, Refused> {
     let words: Vec<_> = words.into_iter().collect();
     move |level| {
@@ -130,7 +126,7 @@ pub fn one_of<T: Clone>(words: impl IntoIterator<Item = (&'static str, T)>) -> i
     }
 }
 
-/// One of some words, which stand for themselves.
+/// Like [`one_of`], for words that stand for themselves.
 pub fn word<T: From<&'static str> + Clone>(
     words: impl IntoIterator<Item = &'static str>,
 ) -> impl Fn(&Level) -> Result<T, Refused> {
@@ -152,7 +148,7 @@ pub fn pixels(level: &Level) -> Result<(u32, u32), Refused> {
     size.ok_or_else(|| "give WIDTHxHEIGHT or a side, from 1 to 16,384 pixels".to_owned())
 }
 
-/// A number of threads, or `auto`. What stands for the machine's cores in a study is a number by now.
+/// Or `auto`. A study's `cores` has been replaced by a number before.
 ///
 /// # Errors
 /// For a number below 1 or above 1,024.
@@ -165,10 +161,8 @@ pub fn threads(level: &Level) -> Result<ThreadCount, Refused> {
     }
 }
 
-/// How files are read.
-///
 /// # Errors
-/// With the ways there are.
+/// Lists the supported modes.
 pub fn io(level: &Level) -> Result<Io, Refused> {
     match level {
         Level::Text(text) if text == "auto" => Ok(Io::Auto),

@@ -1,48 +1,40 @@
-//! Named ceilings: which probe a result is set beside.
+//! Which saved probe is the upper bound of a result.
 //!
-//! A probe counts for the file system it was taken on, known by its type, device, mount point and number. Only cells that
-//! were proven cold are a ceiling of the device, and only cold results are set beside one: what comes from memory says
-//! nothing about a disk. A probe of an emulated device counts for that device alone: for one that the kernel throttles on
-//! its file system, for one that is shaped in process wherever it stands.
+//! A probe counts for the file system it was taken on, identified by type, device, mount point and id. Only cells proven cold are a
+//! ceiling of the device, and only cold results are compared with one: bytes from memory say nothing about a disk. A probe of an
+//! emulated device counts for that device alone: on the same file system if the kernel emulates it, on any if this process does.
 
 use forebay_record::{CacheState, Engine, Environment, IngestCell, ProbeCell, ProbeMode, Record, TierKind};
 
-/// A probe that was saved under a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
-    /// Its name.
     pub name: String,
-    /// What it measured.
     pub record: Record<ProbeCell>,
 }
 
-/// The most that a device was seen to give.
+/// Highest rate a probe reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
-    /// Megabytes (10^6 bytes) a second.
+    /// Megabytes (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// What it is the ceiling of: "the random-read ceiling of nvme0 (direct, depth 32)".
+    /// For display: "the random-read ceiling of nvme0 (direct, depth 32)".
     pub of: String,
 }
 
-/// What is done to the storage.
+/// Access pattern of a result, which decides the probe modes that bound it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// Many files are opened, read and closed.
     Files,
-    /// A few long files are read in pieces.
     Shards,
-    /// Long files are written.
     Writes,
 }
 
 impl Load {
-    /// What ingest does to data of this packing.
     pub fn of_packing(packing: &str) -> Self {
         if packing == "files" { Self::Files } else { Self::Shards }
     }
 
-    /// The modes that are like it: of the first kind that a probe has, the best cell counts.
+    /// Comparable modes in order of preference: the best cell of the first group that the probe has counts.
     fn modes(self) -> &'static [&'static [ProbeMode]] {
         use ProbeMode::{Files, RandomRead, SequentialRead, SequentialWrite};
         match self {
@@ -53,29 +45,25 @@ impl Load {
     }
 }
 
-/// An emulated device: its name and by whom it is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// By whom.
     pub kind: TierKind,
 }
 
 impl<'a> Tier<'a> {
-    /// What a record's cell names; a record that does not say by whom is of the shaper, which was there first.
+    /// Records without a kind predate kernel emulation, so theirs was in-process.
     pub fn of(name: Option<&'a String>, kind: Option<TierKind>) -> Option<Self> {
         name.map(|name| Self { name, kind: kind.unwrap_or(TierKind::Shaped) })
     }
 
-    /// Whether bytes from memory go past it.
+    /// Whether page-cache hits bypass the device; a shaped one also delays those.
     fn is_below_cache(this: Option<Self>) -> bool {
         this.is_none_or(|tier| tier.kind != TierKind::Shaped)
     }
 }
 
-/// The ceiling of the emulated device, or without one of the file system that `place` describes, from the newest probe of it
-/// that has one.
+/// Ceiling of the emulated device `tier`, or without one of the file system in `place`; the newest probe that has one counts.
 pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: Load) -> Option<Ceiling> {
     let counts = |saved: &&Saved| !Tier::is_below_cache(tier) || is_same_place(&saved.record.environment, place);
     let mut of_place: Vec<&Saved> = saved.iter().filter(counts).collect();
@@ -83,10 +71,9 @@ pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: 
     of_place.into_iter().find_map(|saved| of(saved, load, tier))
 }
 
-/// The ceiling that a probe gives for a load; on an emulated tier if `tier` names one, on the real device otherwise.
 pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> {
     let counts = |cell: &&ProbeCell| {
-        // Of a shaped device, cold and warm speak of the disk below it.
+        // For a shaped device, cold and warm describe the disk below it.
         let is_its_own = !Tier::is_below_cache(tier) || cell.medium.cache == Some(CacheState::Cold);
         is_its_own && Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier
     };
@@ -97,8 +84,8 @@ pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> 
     })
 }
 
-/// Sets every result of an ingest beside its ceiling: `forced` if given, otherwise the one of the file system that the data
-/// lies on, or of the emulated tier it comes from. A tier that nobody has probed keeps its profile's.
+/// Adds to each cell its ceiling: `forced` if given, otherwise that of the data's file system or emulated tier. A tier without a probe
+/// keeps the ceiling of its profile.
 pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&Saved>) {
     let load = Load::of_packing(&record.dataset.packing);
     let mut n_without = 0;
@@ -116,18 +103,17 @@ pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&S
     }
     if let Some(forced) = forced.filter(|_| n_without > 0) {
         record.notes.push(format!(
-            "the ceiling {} is not set beside every row: a row whose bytes came from memory has none, and a tier only that \
-             of a probe of the same tier",
+            "the ceiling {} does not apply to every row: not to bytes from memory, and to a tier only if the probe is \
+             of that tier",
             forced.name
         ));
     }
     record.notes.extend(note_of_excess(&record.cells));
 }
 
-/// Rates above their ceiling by more than this share are remarked upon.
+/// Excess over the ceiling, as a fraction, that is still noise; more gets a note.
 const EXCESS: f64 = 0.05;
 
-/// What is said of rates that their ceiling does not allow.
 fn note_of_excess(cells: &[IngestCell]) -> Option<String> {
     let share = |cell: &IngestCell| cell.ceiling_mb_per_s.filter(|most| *most > 0.0).map(|most| cell.mb_per_s / most);
     let above: Vec<(&IngestCell, f64)> =

@@ -1,4 +1,4 @@
-//! Runs summed up: medians beside the raw values.
+//! Cells of the record: medians beside the raw values.
 
 use forebay_record::{CacheEvidence, Latency, LatencyBucket, Medium, ProbeCell, ProbeMode, ProbeRepeat, TierKind};
 use forebay_units::{Histogram, Summary};
@@ -6,7 +6,6 @@ use forebay_units::{Histogram, Summary};
 use super::plan::{Combination, Plan, Unit};
 use super::trial::Repeated;
 
-/// What a cell's kept runs gave.
 pub(super) struct Measured {
     samples: Vec<ProbeRepeat>,
     evidence: Vec<CacheEvidence>,
@@ -22,7 +21,7 @@ impl Measured {
     }
 }
 
-/// The cell; `None` when no run of it was finished.
+/// `None` if no run of the cell was kept.
 pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<ProbeCell> {
     let Measured { samples, evidence, latencies } = measured;
     samples.first()?;
@@ -32,7 +31,7 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
         Unit::Mix(mix) => (None, Some(mix.to_string())),
         Unit::File(tree) => (plan.trees[*tree].one_size(), Some(plan.trees[*tree].of.clone())),
     };
-    // The emulated writer runs ahead of its device as a drive's cache does: its single writes are those of the disk below.
+    // The emulated writer buffers like a drive's write cache: its single writes have the latency of the disk below.
     let is_timed = plan.tier.is_none() || of.mode != ProbeMode::SequentialWrite;
     let buckets = latencies.buckets().filter(|_| is_timed);
     Some(ProbeCell {
@@ -43,7 +42,7 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
         depth: of.depth as u64,
         mb_per_s: rate.median,
         iops: summary(&samples, ProbeRepeat::iops).median,
-        // One run has no spread, rather than none to speak of.
+        // The spread of a single run is unknown, not zero.
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
         latency_us: if is_timed { latency(&latencies) } else { Latency::UNKNOWN },
         histogram: buckets.map(|(upto, n)| LatencyBucket { upto_us: upto as f64 / 1e3, n }).collect(),

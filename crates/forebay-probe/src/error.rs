@@ -1,88 +1,52 @@
-//! Why a probe could not be, with what to do about it.
+//! Why a probe cannot run, and what the user can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_units::{Bytes, PathText};
 
-/// A probe that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
-    /// Nothing can be written there.
+    /// The hint differs from the shared one: a probe can still measure reads of an existing file.
     #[error("{0}, or a large file to measure its reads alone")]
     NotWritable(forebay_measure::Error),
-    /// It is a pipe or a device.
     #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.escaped())]
-    NotAFolder {
-        /// What was named.
-        path: PathBuf,
-    },
-    /// There is less room than the probe needs.
+    NotAFolder { path: PathBuf },
     #[error(
         "{}: the probe needs {needed} and {free} are free; give a smaller --size, or another folder",
         path.escaped()
     )]
-    TooLittleSpace {
-        /// Where.
-        path: PathBuf,
-        /// What it needs.
-        needed: Bytes,
-        /// What there is.
-        free: Bytes,
-    },
-    /// The file system takes fewer new files than the probe makes, whatever space it has.
+    TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
+    /// Inodes may run out where space does not.
     #[error(
         "{}: the probe creates {needed} files and folders and {free} inodes are free; give another folder",
         path.escaped()
     )]
-    TooFewInodes {
-        /// Where.
-        path: PathBuf,
-        /// How many it makes.
-        needed: u64,
-        /// How many there may be.
-        free: u64,
-    },
-    /// The buffers do not fit into memory.
+    TooFewInodes { path: PathBuf, needed: u64, free: u64 },
     #[error(
         "the buffers need {needed} of memory and {available} are available; give a smaller --block, --depth or --mix"
     )]
-    TooLittleMemory {
-        /// What they need.
-        needed: Bytes,
-        /// What there is.
-        available: Bytes,
-    },
-    /// Direct I/O does not work there.
+    TooLittleMemory { needed: Bytes, available: Bytes },
     #[error("{}: this file system does not support direct I/O ({reason}); use --engine sync", path.escaped())]
     NoDirect {
-        /// Where.
         path: PathBuf,
-        /// What the kernel said.
+        /// From the kernel.
         reason: String,
     },
-    /// io_uring does not work here.
     #[error("io_uring cannot be used here ({reason}); use --engine direct or sync")]
     NoRing {
-        /// What the kernel said.
+        /// From the kernel.
         reason: String,
     },
-    /// A plan that makes no sense.
+    /// Settings that contradict each other or the target.
     #[error("{what}")]
-    Senseless {
-        /// Why not.
-        what: String,
-    },
-    /// No more threads can be had.
+    Senseless { what: String },
     #[error("cannot start {n} threads; give a smaller --depth")]
     Threads {
-        /// How many were wanted.
         n: usize,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -103,7 +67,6 @@ impl Error {
     }
 }
 
-/// Adds what was attempted, and on what, to a system error.
 pub(super) trait Context<T> {
     fn context(self, what: &'static str, path: &Path) -> Result<T, Error>;
 }

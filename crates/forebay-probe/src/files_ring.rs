@@ -19,17 +19,16 @@ const OPEN: u64 = 0;
 const READ: u64 = 1;
 const CLOSE: u64 = 2;
 
-/// One file on its way.
+/// A file in flight.
 struct Slot {
     memory: Buffer,
     name: CString,
     leaf: usize,
     start: Instant,
-    /// The first of its steps that failed, or the length read.
+    /// The first error among its three operations, or the length read.
     outcome: i32,
 }
 
-/// The worker that keeps `depth` files on their way.
 pub(super) fn worker<'a>(leaves: &'a [Leaf], depth: usize, largest: u64, requests: &'a Requests) -> Worker<'a> {
     let slot = |number: usize| Slot {
         memory: buffer((largest + 1).next_multiple_of(GRAIN), number),
@@ -80,7 +79,7 @@ fn keep_full(
                         failed => outcome = outcome.and(failed),
                     }
                 }
-                // A read that was left out because its open failed says so too; the first reason counts.
+                // A read cancelled because its open failed reports an error too; the first one is the reason.
                 _ if slot.outcome >= 0 => slot.outcome = completion.result(),
                 _ => {}
             }
@@ -100,7 +99,7 @@ fn push_chain(ring: &mut IoUring, slot: &mut Slot, number: usize, leaf: usize, l
     let tag = (number as u64) << 2;
     let entries = [
         open.build().flags(squeue::Flags::IO_LINK).user_data(tag | OPEN),
-        // A hard link: the file is closed also when its read fails.
+        // A hard link: the file is closed even if its read fails.
         read.build().flags(squeue::Flags::IO_HARDLINK).user_data(tag | READ),
         close.build().user_data(tag | CLOSE),
     ];

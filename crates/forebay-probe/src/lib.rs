@@ -1,13 +1,12 @@
-//! What storage gives without a pipeline on top: the ceiling that other results are set beside.
+//! What storage delivers without a pipeline on top: the upper bound for other results.
 //!
-//! Sequential, as IOR does it: one file is written (fsync included) and read from end to end. Random, as fio does it:
-//! pieces of a mix of sizes at random places. Files: open, read and close of many small ones. Each with the engines,
-//! block sizes and depths of the plan; rounds go over all of them before the next begins, and the first is not kept.
+//! Sequential, as in IOR: one file is written (fsync included) and read from end to end. Random, as in fio: pieces of a mix of sizes at
+//! random offsets. Files: open, read and close of many small ones. Each runs with the engines, block sizes and depths of the plan; a
+//! round covers all of them before the next begins, and the first is dropped.
 //!
-//! [`ceiling`] sets saved probes beside the results of other experiments.
+//! [`ceiling`] compares saved probes with the results of other experiments.
 //!
-//! What is written lies in a hidden folder of its own, which goes on every way out; what a killed run left behind, the
-//! next one removes.
+//! All files are written in a hidden folder, which is removed however the run ends; the next run removes what a killed one left.
 
 pub mod ceiling;
 mod cell;

@@ -1,38 +1,34 @@
-//! A mix of request sizes, as fio's `bssplit` writes it: `4K/25:64K/75`.
+//! A mix of request sizes in the syntax of fio's `bssplit`: `4K/25:64K/75`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use forebay_units::random::Random;
 
-/// Request sizes with their shares. Sizes are in binary units, as fio reads them: 4K is 4,096 bytes.
+/// Sizes are in binary units, as in fio: 4K is 4,096 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix {
-    /// Size in bytes and percentage; the percentages make 100.
+    /// Size in bytes and percentage; the percentages sum to 100.
     parts: Vec<(u64, u64)>,
 }
 
-/// The largest request of a mix.
 const SIZE_MAX: u64 = 1 << 30;
 
 impl Mix {
-    /// The sizes that reads of an image set showed in a published fio study.
+    /// Request sizes of an image dataset, from a published fio study.
     pub fn of_images() -> Self {
         let parts = [(2, 1), (4, 2), (8, 4), (16, 8), (32, 13), (64, 38), (128, 33), (256, 1)];
         Self { parts: parts.map(|(kib, share)| (kib << 10, share)).to_vec() }
     }
 
-    /// All requests of one size.
     pub(super) fn of_one(size: u64) -> Self {
         Self { parts: vec![(size, 100)] }
     }
 
-    /// The sizes without their shares.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> + '_ {
         self.parts.iter().map(|(size, _)| *size)
     }
 
-    /// The size that all requests have, if there is one.
     pub(super) fn one_size(&self) -> Option<u64> {
         if let [(size, _)] = self.parts[..] { Some(size) } else { None }
     }
@@ -41,7 +37,6 @@ impl Mix {
         self.sizes().max().expect("a mix has at least one size")
     }
 
-    /// One size, by its share.
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
         let mut place = random.below(100);
         for (size, share) in &self.parts {
@@ -53,7 +48,7 @@ impl Mix {
         self.largest()
     }
 
-    /// The same mix with every size rounded up to a multiple of `unit`.
+    /// Rounds every size up to a multiple of `unit`.
     pub(super) fn aligned(&self, unit: u64) -> Self {
         let mut parts: Vec<(u64, u64)> = Vec::new();
         for (size, share) in &self.parts {
@@ -88,13 +83,13 @@ fn name_of(size: u64) -> String {
 impl FromStr for Mix {
     type Err = String;
 
-    /// Reads "4K/25:64K/75". Sizes without a share divide what is left between them, as in fio.
+    /// Reads "4K/25:64K/75". Sizes without a percentage share the rest equally, as in fio.
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<(u64, Option<u64>)> = text.split(':').map(part).collect::<Result<_, _>>()?;
         let given: u64 = parts.iter().filter_map(|(_, share)| *share).sum();
         let n_open = parts.iter().filter(|(_, share)| share.is_none()).count() as u64;
         if given > 100 || (n_open == 0 && given != 100) {
-            return Err(format!("the shares make {given} percent, not 100"));
+            return Err(format!("the percentages sum to {given}, not 100"));
         }
         let rest = 100 - given;
         let mut nth_open = 0;
@@ -106,7 +101,7 @@ impl FromStr for Mix {
             (size, share)
         });
         let parts: Vec<(u64, u64)> = parts.filter(|(_, share)| *share > 0).collect();
-        if parts.is_empty() { Err("no size has a share".to_owned()) } else { Ok(Self { parts }) }
+        if parts.is_empty() { Err("no size has a percentage above 0".to_owned()) } else { Ok(Self { parts }) }
     }
 }
 
@@ -155,8 +150,8 @@ mod tests {
     #[test]
     fn a_mix_without_sense_is_refused_with_the_part() {
         let error = |text: &str| text.parse::<Mix>().unwrap_err();
-        assert_eq!(error("4K/50:8K/60"), "the shares make 110 percent, not 100");
-        assert_eq!(error("4K/50"), "the shares make 50 percent, not 100");
+        assert_eq!(error("4K/50:8K/60"), "the percentages sum to 110, not 100");
+        assert_eq!(error("4K/50"), "the percentages sum to 50, not 100");
         for part in ["4K/x", "/50", "4Q/50", "1000/50", "0/50", "2G/50", "4K/101", ""] {
             assert!(error(part).starts_with(&format!("\"{part}\" is not a SIZE/PERCENT")), "{part}");
         }

@@ -1,4 +1,4 @@
-//! What a probe is going to do.
+//! What a probe will do.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,22 +14,20 @@ use super::preflight::{self, Target};
 use super::requests::GRAIN;
 use super::settings::{Kind, ProbeSettings};
 
-/// A random or files run ends when everything was read once, or after this long: slow devices would need hours.
+/// Random and files runs end once everything was read, or after this long: slow devices would take hours.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The most files of a tree that is not like a dataset.
+/// Limit for trees of a mix of sizes; one like a dataset has as many files as that.
 const TREE_MAX: usize = 1 << 20;
 
-/// Files per folder of a tree.
 pub(super) const FILES_PER_FOLDER: usize = 1000;
 
-/// The longest file of a tree: each is read at once.
+/// Each file is read in one request into one buffer.
 const FILE_MAX: u64 = 1 << 30;
 
-/// Places, order and content are the same in every probe.
+/// Fixed: all probes use the same offsets, order and content, so two of them are comparable.
 pub(super) const SEED: u64 = 0;
 
-/// A dataset whose sizes are imitated.
 #[derive(Debug, Clone)]
 pub struct Like {
     data: PathBuf,
@@ -38,30 +36,28 @@ pub struct Like {
 }
 
 impl Like {
-    /// A dataset with the mix of its sizes, and with its files where it consists of files or the mode asks for them.
+    /// Size mix of a dataset; its files too, if it consists of files or the mode is `files`.
     ///
     /// # Errors
-    /// When it has no mix, and so no sound sample.
+    /// When there is no mix, because no sample could be read.
     pub fn new(data: &Path, mix: Option<&str>, files: Vec<PathBuf>) -> Result<Self, Error> {
         let named = |reason: String| Error::senseless(format!("{}: {reason}", data.escaped()));
-        let mix = mix.ok_or_else(|| named("there is not a single sound sample to take sizes from".to_owned()))?;
+        let mix = mix.ok_or_else(|| named("no readable sample to take sizes from".to_owned()))?;
         Ok(Self { data: data.to_owned(), mix: mix.parse().map_err(named)?, files })
     }
 }
 
-/// The files of the mode `files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree {
-    /// The length of each file.
     pub(super) sizes: Vec<u64>,
-    /// Where the lengths come from, in words.
+    /// Origin of the lengths, for display.
     pub(super) of: String,
 }
 
 impl Tree {
-    /// Files as long as those of a dataset; a random choice of them if `total` is less.
+    /// Files as long as a dataset's; a random selection if `total` is less.
     fn like(like: &Like, total: u64) -> Result<Self, Error> {
-        // A file that is listed and not there is left out, as ingest leaves it out.
+        // Files that are listed but missing are skipped, as ingest skips them.
         let lens = like.files.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|found| found.len());
         let mut sizes: Vec<u64> = lens.collect();
         let n_all = sizes.len() as u64;
@@ -71,7 +67,6 @@ impl Tree {
         Self { sizes, of }.checked(total)
     }
 
-    /// Files of a mix of sizes, `total` bytes of them.
     fn of(mix: &Mix, total: u64) -> Result<Self, Error> {
         let mut random = random(SEED, 0);
         let sizes = up_to(std::iter::repeat_with(|| mix.draw(&mut random)).take(TREE_MAX), total);
@@ -97,7 +92,6 @@ impl Tree {
         self.sizes.iter().sum()
     }
 
-    /// The length that all files have, if it is the same.
     pub(super) fn one_size(&self) -> Option<u64> {
         let first = *self.sizes.first()?;
         self.sizes.iter().all(|size| *size == first).then_some(first)
@@ -108,28 +102,27 @@ impl Tree {
     }
 }
 
-/// As many of the sizes as fit, those that do not fit passed over only at the end.
+/// Takes sizes in order until one exceeds what is left of `total`.
 fn up_to(sizes: impl Iterator<Item = u64>, total: u64) -> Vec<u64> {
     let mut left = total;
     sizes.map_while(|size| left.checked_sub(size).map(|rest| (left = rest, size).1)).collect()
 }
 
-/// A probe: its settings, on what, and how often.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How it is done, with what was left open settled by the target and by the dataset that is imitated.
+    /// Complete: what the user left open has been settled by the target and the imitated dataset.
     pub settings: ProbeSettings,
-    /// A folder on the storage to be measured, or a file there, whose reads alone are measured.
+    /// A folder on the storage to measure, or a file there; of a file only reads are measured.
     pub target: PathBuf,
-    /// The device to emulate.
+    /// Emulated in this process.
     pub tier: Option<Profile>,
-    /// Runs of each cell, of which the first is not kept.
+    /// Runs per cell; the first is dropped.
     pub runs: usize,
-    /// The files of the mode `files`, one cell per tree.
+    /// One cell per tree in the mode `files`.
     pub(super) trees: Vec<Tree>,
 }
 
-/// One combination of settings: a cell.
+/// One cell of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Combination {
     pub(super) mode: ProbeMode,
@@ -138,17 +131,16 @@ pub(super) struct Combination {
     pub(super) unit: Unit,
 }
 
-/// What one request is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unit {
     Block(u64),
     Mix(Mix),
-    /// A file of the tree of this number.
+    /// Index of the tree.
     File(usize),
 }
 
 impl Unit {
-    /// The sizes of requests; `None` for files, whose sizes are those of their tree.
+    /// `None` for files, whose sizes are those of their tree.
     pub(super) fn mix(&self) -> Option<Mix> {
         match self {
             Self::Block(size) => Some(Mix::of_one(*size)),
@@ -159,8 +151,8 @@ impl Unit {
 }
 
 impl Plan {
-    /// Settles what the settings leave open. The dataset that is imitated is looked at last, since a large one takes long: a
-    /// target that cannot be used is refused before.
+    /// Settles what the settings leave open. The imitated dataset is scanned last, since a large one takes long: an unusable target is
+    /// refused before.
     ///
     /// # Errors
     /// When settings contradict one another or the target, or the dataset cannot be imitated.
@@ -204,19 +196,22 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether it makes sense at all; `advice` is what helps where a request does not fit into the file.
+    /// `advice` completes the error for a request that does not fit into the file.
     pub(super) fn check(&self, advice: &str) -> Result<(), Error> {
         if self.runs < 2 {
             return Err(Error::senseless("--runs: give at least 2; the first is not kept"));
         }
         if self.tier.is_some() && self.settings.engine.contains(&Engine::Uring) {
-            let what = "--tier is emulated for threads, and io_uring would go past it; use --engine sync or direct";
+            let what =
+                "--tier is emulated in the reading threads, which io_uring bypasses; use --engine sync or direct";
             return Err(Error::senseless(what));
         }
         let largest = self.largest_request();
         if self.usable_size() < largest.next_multiple_of(GRAIN) {
             let (size, largest) = (self.settings.file_size(), Bytes(largest));
-            return Err(Error::senseless(format!("a file of {size} has no room for a request of {largest}; {advice}")));
+            return Err(Error::senseless(format!(
+                "a file of {size} is too small for a request of {largest}; {advice}"
+            )));
         }
         Ok(())
     }
@@ -225,20 +220,20 @@ impl Plan {
         self.settings.does(kind)
     }
 
-    /// The largest request on the one file; 0 where there is none.
+    /// In the one file; 0 if there is none.
     fn largest_request(&self) -> u64 {
         let of_blocks = self.settings.blocks().iter().map(|block| block.0).filter(|_| self.does(Kind::Sequential));
         let pieces = self.settings.pieces().into_iter().filter(|_| self.does(Kind::Random));
         of_blocks.chain(pieces.filter_map(|piece| Some(piece.mix()?.largest()))).max().unwrap_or(0)
     }
 
-    /// The file's length in whole pages, as direct I/O needs it.
+    /// Direct I/O needs whole pages.
     pub(super) fn usable_size(&self) -> u64 {
         let size = self.settings.file_size().0;
         size - size % GRAIN
     }
 
-    /// Bytes that the buffers of the largest combination take.
+    /// For the combination that needs the most.
     pub(super) fn buffer_bytes(&self) -> u64 {
         let of_files = self.trees.iter().map(Tree::largest).max().unwrap_or(0);
         let largest = self.largest_request().max(of_files) + GRAIN;
@@ -246,31 +241,30 @@ impl Plan {
         largest.next_multiple_of(GRAIN).saturating_mul(depth)
     }
 
-    /// Bytes on the disk while it runs.
     pub(super) fn space_bytes(&self) -> u64 {
         let file = if self.settings.has_file() { self.usable_size() } else { 0 };
         let slack = |tree: &Tree| tree.sizes.iter().map(|size| size.next_multiple_of(GRAIN)).sum::<u64>();
         file + self.trees.iter().map(slack).sum::<u64>()
     }
 
-    /// Files and folders that it makes: its own folder, the two files in it, and the trees.
+    /// Its own folder, the two files in it, and the trees.
     pub(super) fn n_files(&self) -> u64 {
         let of = |tree: &Tree| (tree.sizes.len() + tree.sizes.len().div_ceil(FILES_PER_FOLDER) + 1) as u64;
         3 + self.trees.iter().map(of).sum::<u64>()
     }
 
-    /// Bytes written off the clock: a file that is only read, and the trees.
+    /// Untimed writes: a file that is only read, and the trees.
     pub(super) fn prepared_bytes(&self) -> u64 {
         let file = if self.is_laid_out() { self.usable_size() } else { 0 };
         file + self.trees.iter().map(Tree::n_bytes).sum::<u64>()
     }
 
-    /// Whether the file is only read, and so must be written off the clock.
+    /// Whether no cell writes the file, so it must be written untimed before the first read.
     pub(super) fn is_laid_out(&self) -> bool {
         self.does(Kind::Random) && !self.does(Kind::Sequential)
     }
 
-    /// The cells, in the order of a round; a write comes right before the read of what it wrote.
+    /// In the order of a round; each write comes right before the read of what it wrote.
     pub(super) fn combinations(&self, engines: &[Engine], may_write: bool) -> Vec<Combination> {
         let mut cells = Vec::new();
         let mut each = |units: &[Unit], modes: &[ProbeMode]| {
@@ -298,7 +292,7 @@ impl Plan {
         }
         each(&(0..self.trees.len()).map(Unit::File).collect::<Vec<_>>(), &[ProbeMode::Files]);
         if self.tier.is_some() {
-            // The emulated device takes one write after the other, so that more in flight would only repeat the cell.
+            // The emulated device serializes writes: a greater depth would only repeat the cell.
             let writes = cells.iter_mut().filter(|cell| cell.mode == ProbeMode::SequentialWrite);
             writes.for_each(|cell| cell.depth = 1);
             let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! What stands in the way of a probe or takes the sense from it, found before it begins.
+//! Obstacles found before a probe begins.
 
 use std::fs;
 use std::io;
@@ -13,12 +13,10 @@ use super::error::{Context, Error};
 use super::plan::Plan;
 use super::settings::Kind;
 
-/// What the target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A folder that is written to.
     Folder,
-    /// A file of this length that is only read.
+    /// Its length; it is only read.
     File(u64),
 }
 
@@ -33,7 +31,7 @@ impl Target {
     }
 }
 
-/// Checks what needs no file: whether the plan fits its target, the disk and the memory.
+/// Checks that need no file: whether the plan fits its target, the disk and the memory.
 pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Option<Memory>) -> Result<(), Error> {
     plan.check(match target {
         Target::File(len) if plan.settings.file_size().0 >= len => "give a smaller --block or --mix, or a larger file",
@@ -47,7 +45,7 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
     Ok(())
 }
 
-/// Checks what the sizes of requests do not matter for: whether the target can be used and has room.
+/// Checks that do not depend on request sizes: whether the target is usable and has room.
 pub(super) fn check_target(plan: &Plan, target: Target, system: &FileSystem) -> Result<(), Error> {
     let path = || plan.target.clone();
     match target {
@@ -72,7 +70,6 @@ pub(super) fn check_target(plan: &Plan, target: Target, system: &FileSystem) -> 
     Ok(())
 }
 
-/// What is said before the run because of where the target lies.
 pub(super) fn remarks(plan: &Plan, system: &FileSystem) -> Vec<String> {
     let path = plan.target.escaped();
     let of_network = system.network().map(|name| {
@@ -89,7 +86,6 @@ pub(super) fn remarks(plan: &Plan, system: &FileSystem) -> Vec<String> {
     of_network.into_iter().chain(of_memory).collect()
 }
 
-/// What is said when the page cache cannot be emptied and buffered reads are wanted.
 pub(super) fn remark_of_cache(size: u64, engines: &[Engine], memory: Option<Memory>) -> Option<String> {
     let memory = memory?.total;
     let fits = engines.contains(&Engine::Sync) && size < memory.saturating_mul(2);
@@ -104,7 +100,7 @@ pub(super) fn remark_of_cache(size: u64, engines: &[Engine], memory: Option<Memo
     })
 }
 
-/// The engines to use, after trying what the plan asks for on a file; with what is to be said about them.
+/// Engines that work here, after trying those of the plan on a file; with a remark if one was replaced.
 pub(super) fn engines(plan: &Plan, file: &Path) -> Result<(Vec<Engine>, Option<String>), Error> {
     let found = Capabilities::probe(file);
     let wanted = &plan.settings.engine;
@@ -126,7 +122,7 @@ pub(super) fn engines(plan: &Plan, file: &Path) -> Result<(Vec<Engine>, Option<S
     }
 }
 
-/// What the offset and the length of a direct request must be a multiple of.
+/// Offset and length of a direct request must be multiples of this.
 pub(super) fn direct_alignment(file: &Path) -> io::Result<u64> {
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
@@ -138,7 +134,7 @@ pub(super) fn direct_alignment(file: &Path) -> io::Result<u64> {
     if code != 0 {
         return Err(io::Error::last_os_error());
     }
-    // A kernel before 6.1 does not tell; 4 KiB serves every device.
+    // Kernels before 6.1 do not report it; 4 KiB works for every device.
     let known = found.stx_mask & libc::STATX_DIOALIGN != 0 && found.stx_dio_offset_align > 0;
     Ok(if known { u64::from(found.stx_dio_offset_align) } else { 4096 })
 }
@@ -208,7 +204,7 @@ mod tests {
         let short = with(|settings| settings.size = Some(Bytes(4096)));
         let said = outcome(&short, Target::File(4096), fake(EXT4, None, false), 1 << 30);
         let wanted =
-            "a file of 4.1 KB has no room for a request of 1.0 MB; give a smaller --block or --mix, or a larger file";
+            "a file of 4.1 KB is too small for a request of 1.0 MB; give a smaller --block or --mix, or a larger file";
         assert_eq!(said, wanted);
         let said = outcome(&plan(), Target::File(1 << 20), roomy, 1 << 30);
         assert_eq!(said, "disk: it has 1.0 MB, less than --size 1.07 GB");

@@ -1,4 +1,4 @@
-//! A target made ready: checked, its scratch folder made, its engines tried.
+//! A target ready to measure: checked, scratch folder created, engines tried.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -17,27 +17,23 @@ use super::preflight::{self, Target};
 use super::settings::Kind;
 use super::threads::Leaf;
 
-/// How the names of a probe's folders begin.
 const PREFIX: &str = ".forebay-probe-";
 
-/// Bytes of the file on which engines and eviction are tried.
+/// Size of the file on which engines and eviction are tried.
 const TRIAL_BYTES: usize = 1 << 20;
 
-/// A target, checked and ready to be measured.
 pub(super) struct PreparedTarget {
-    /// `None` where the target is a file that is only read.
+    /// `None` if the target is a file that is only read.
     scratch: Option<Scratch>,
-    /// The file whose reads are measured.
     pub(super) file: PathBuf,
     pub(super) engines: Vec<Engine>,
-    /// What a direct request is a multiple of.
+    /// Direct requests are multiples of this, in bytes.
     pub(super) alignment: u64,
-    /// What is to be said before the run.
+    /// For the user, before the run.
     pub(super) remarks: Vec<String>,
 }
 
 impl PreparedTarget {
-    /// Checks the target and makes it ready.
     pub(super) fn open(plan: &Plan) -> Result<Self, Error> {
         let target = Target::of(&plan.target)?;
         let left = if target == Target::Folder { remove_left_overs(&plan.target, PREFIX) } else { Vec::new() };
@@ -46,11 +42,13 @@ impl PreparedTarget {
         preflight::check(plan, target, &system, memory)?;
         let mut remarks: Vec<String> = Vec::new();
         if !left.is_empty() {
-            remarks.push(format!("removed what a killed probe had left behind: {}", left.join(", ")));
+            remarks.push(format!("removed leftovers of a killed probe: {}", left.join(", ")));
         }
         if target == Target::Folder && is_at_work(&plan.target, PREFIX) {
             let path = plan.target.escaped();
-            remarks.push(format!("another probe is at work in {path}: each disturbs the other, and both are too slow"));
+            remarks.push(format!(
+                "another probe is running in {path}: they disturb each other, and both rates are too low"
+            ));
         }
         remarks.extend(preflight::remarks(plan, &system));
         let scratch = match target {
@@ -75,14 +73,14 @@ impl PreparedTarget {
         self.scratch.is_some()
     }
 
-    /// The file made anew, with its space allocated and nothing in it.
+    /// An empty file with its space allocated.
     pub(super) fn fresh_file(&self, size: u64) -> Result<(), Error> {
         let scratch = self.scratch.as_ref().expect("only a target with a scratch folder is written to");
         scratch.fresh("data", size)?;
         Ok(())
     }
 
-    /// Writes the file, off the clock.
+    /// Writes the file, untimed.
     pub(super) fn lay_out(&self, size: u64, cancel: &AtomicBool, moved: &mut dyn FnMut(u64)) -> Result<(), Error> {
         self.fresh_file(size)?;
         let file = File::options().write(true).open(&self.file).context("opening", &self.file)?;
@@ -99,7 +97,6 @@ impl PreparedTarget {
         file.sync_all().context("syncing", &self.file)
     }
 
-    /// Makes the files of a tree.
     pub(super) fn plant(
         &self,
         tree: &Tree,
@@ -141,7 +138,7 @@ fn write_leaf(path: &Path, len: u64, number: u64, block: &mut [u8]) -> Result<()
     Ok(())
 }
 
-/// Writes out everything of the file system under a path at once: syncing thousands of files one by one takes minutes.
+/// Syncs the whole file system at once: syncing thousands of files one by one takes minutes.
 fn sync_all(path: &Path) -> Result<(), Error> {
     let folder = File::open(path).context("opening", path)?;
     // SAFETY: a valid descriptor.
@@ -159,13 +156,13 @@ fn random_block() -> Vec<u8> {
 
 fn write_trial(scratch: &Scratch) -> Result<PathBuf, Error> {
     let path = scratch.path().join("trial");
-    // All that follows opens files by their names, which an unusual umask denies.
+    // Everything below opens files by name, which an unusual umask denies.
     let written = fs::write(&path, random_block()).and_then(|()| File::open(&path));
     written.map_err(|error| forebay_measure::Error::from_own("writing", &path, error))?;
     Ok(path)
 }
 
-/// Whether the kernel lets go of a file's pages when asked to.
+/// Whether the kernel evicts a file's pages on request.
 fn can_be_emptied(file: &Path) -> Result<bool, Error> {
     cache::evict([file])?;
     let share = cache::residency([file]).ok().and_then(|found| found.share());

@@ -8,33 +8,28 @@ use super::plan::{Plan, TIME_LIMIT};
 use super::preflight::{self, Target};
 use super::run::planned_bytes;
 
-/// What a plan would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
-    /// Cells of the record.
     pub n_cells: u64,
-    /// Runs over all cells, those not kept included.
+    /// Over all cells, dropped runs included.
     pub n_runs: u64,
-    /// Bytes written over all runs.
     pub bytes_written: u64,
-    /// Bytes read over all runs, at the most.
+    /// Upper bound: the time limit may end runs earlier.
     pub bytes_read: u64,
-    /// Bytes on the disk meanwhile.
+    /// Peak usage of the disk.
     pub space_bytes: u64,
-    /// Bytes free there; `None` where the file system knows no limit.
+    /// `None` if the file system has no limit.
     pub free_bytes: Option<u64>,
-    /// Bytes of memory for buffers.
+    /// For buffers.
     pub memory_bytes: u64,
-    /// What would be said before the run.
     pub remarks: Vec<String>,
-    /// Bytes of runs without a time limit.
     unlimited_bytes: u64,
-    /// Bytes of runs that end after [`TIME_LIMIT`], and how many such runs there are.
+    /// Bytes of runs that end after [`TIME_LIMIT`], and the number of such runs.
     limited: (u64, u64),
 }
 
 impl Preview {
-    /// Seconds it would take at this many bytes a second, at the most.
+    /// Upper bound of the duration at this many bytes per second.
     pub fn seconds_at(&self, bytes_per_s: f64) -> f64 {
         let (bytes, n_runs) = self.limited;
         let limit = TIME_LIMIT.as_secs_f64() * n_runs as f64;
@@ -42,7 +37,7 @@ impl Preview {
     }
 }
 
-/// Looks at the target and says what the plan would do; writes and measures nothing.
+/// Inspects the target; writes and measures nothing.
 ///
 /// # Errors
 /// When the target cannot be used.

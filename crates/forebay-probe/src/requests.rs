@@ -1,9 +1,9 @@
-//! Which bytes are asked for, in which order.
+//! Order and place of requests.
 //!
-//! Sequential: the file is cut into one part a worker, each read or written from end to end in blocks, as IOR's tasks do.
+//! Sequential: each worker reads or writes one part of the file from end to end in blocks, as IOR's tasks do.
 //!
-//! Random: the file is cut into pieces of the wanted sizes that do not touch one another, each beginning at a multiple of 4
-//! KiB, and the pieces are put into a random order. No page is asked for twice, so that what was cold stays cold.
+//! Random: the file is cut into disjoint pieces of the wanted sizes, each at a multiple of 4 KiB, in random order. No page is requested
+//! twice, so a cold cache stays cold.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,30 +11,32 @@ use forebay_units::random::Random;
 
 use super::mix::Mix;
 
-/// Where a random request begins: at a multiple of this.
+/// Alignment of random requests.
 pub(super) const GRAIN: u64 = 4096;
 
-/// The most requests of a random run; 64 MB of memory. A longer file is sampled all over.
+/// Limits the list to 64 MB of memory; of a longer file, pieces are spread evenly.
 const LIST_MAX: usize = 4 << 20;
 
-/// A piece of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) offset: u64,
     pub(super) len: u64,
 }
 
-/// The requests of one run.
 #[derive(Debug)]
 pub(super) enum Requests {
-    /// All blocks of a file, in order.
-    Sequential { block: u64, size: u64 },
-    /// Pieces in the order in which they are to be asked for, each by whoever is free.
-    Random { pieces: Vec<Request>, next: AtomicUsize },
+    Sequential {
+        block: u64,
+        size: u64,
+    },
+    /// In the order of the requests; each idle worker takes the next.
+    Random {
+        pieces: Vec<Request>,
+        next: AtomicUsize,
+    },
 }
 
 impl Requests {
-    /// Pieces of a mix of sizes all over `size` bytes.
     pub(super) fn random(mix: &Mix, size: u64, random: &mut Random) -> Self {
         Self::random_up_to(mix, size, random, LIST_MAX)
     }
@@ -56,7 +58,7 @@ impl Requests {
         Self::Random { pieces, next: AtomicUsize::new(0) }
     }
 
-    /// The requests of one of `n_workers`; together they have every request once.
+    /// The requests of one of `n_workers`; together they cover each request once.
     pub(super) fn of_worker(&self, worker: usize, n_workers: usize) -> Box<dyn Iterator<Item = Request> + Send + '_> {
         match self {
             Self::Sequential { block, size } => {
@@ -75,13 +77,13 @@ impl Requests {
     }
 }
 
-/// Lays pieces one after the other, with the bytes that are left over as gaps of random length between them.
+/// Puts pieces in a row, with random gaps between them that sum to `left_over`.
 fn spread(lens: &[u64], left_over: u64, random: &mut Random) -> Vec<Request> {
     let n_grains = left_over / GRAIN;
     let mut begin = 0;
     let mut pieces = Vec::with_capacity(lens.len());
     for (number, len) in lens.iter().enumerate() {
-        // The gaps before piece i sum to about i/n of all; (i + r)/n never falls as i grows.
+        // The gaps before piece i sum to about i/n of all; (i + r)/n never decreases as i grows.
         let part = ((number as u128) << 32) + u128::from(random.bits() >> 32);
         let gap = ((u128::from(n_grains) * part / lens.len() as u128) >> 32) as u64 * GRAIN;
         pieces.push(Request { offset: begin + gap, len: *len });

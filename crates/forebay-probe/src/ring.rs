@@ -1,4 +1,4 @@
-//! The engine `uring`: one io_uring past the page cache, with as many requests in flight as the depth says.
+//! The engine `uring`: one io_uring with direct I/O and `depth` requests in flight.
 
 use std::fs::File;
 use std::io;
@@ -15,23 +15,21 @@ use super::requests::{GRAIN, Request, Requests};
 use super::threads::buffer;
 use super::workers::{Tally, Worker};
 
-/// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Read,
-    /// With the number of the run, which marks the bytes.
+    /// The number of the run, which is stamped into the data.
     Write(u64),
 }
 
-/// A ring with room for `entries`, for use by one thread.
+/// For use by a single thread.
 pub(super) fn make_ring(entries: usize) -> io::Result<IoUring> {
     let entries = entries.next_power_of_two() as u32;
     let lean = IoUring::builder().setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun().build(entries);
-    // A kernel before 6.1 does not know these.
+    // Kernels before 6.1 do not know these flags.
     lean.or_else(|_| IoUring::new(entries))
 }
 
-/// Memory cut into one buffer a slot.
 struct Slots {
     memory: Buffer,
     stride: usize,
@@ -50,7 +48,6 @@ impl Slots {
     }
 }
 
-/// The worker that keeps the ring full.
 pub(super) fn worker<'a>(
     path: &'a Path,
     file: File,
@@ -86,7 +83,7 @@ fn keep_full(
             // SAFETY: the slot's memory is its own until its completion, and this function returns only after the last.
             unsafe { ring.submission().push(&entry) }.expect("the ring has an entry a slot");
             in_flight += 1;
-            // At once, as fio does: a slot that waits for others to be handed over with it is one less in flight.
+            // At once, as fio does: a slot that waits to be submitted with others is one request less in flight.
             hand_over(ring)?;
         }
         if in_flight == 0 {
@@ -121,29 +118,27 @@ fn entry(file: &File, slots: &mut Slots, slot: usize, request: Request, directio
     entry.user_data(slot as u64)
 }
 
-/// Hands over what was pushed.
 fn hand_over(ring: &IoUring) -> io::Result<()> {
     match ring.submit() {
-        // What could not be taken now is taken by the wait that follows.
+        // The wait that follows submits the rest.
         Err(error) if [libc::EINTR, libc::EBUSY, libc::EAGAIN].contains(&error.raw_os_error().unwrap_or(0)) => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// Hands over what was pushed and waits until something is done. A signal that comes meanwhile is no reason to leave:
-/// the kernel still writes into the buffers.
+/// Submits what was pushed and waits for a completion. A signal does not interrupt it: the kernel still writes into the buffers.
 pub(super) fn wait_for_one(ring: &IoUring) -> io::Result<()> {
     loop {
         match ring.submit_and_wait(1) {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            // Completions are to be taken before more is handed over; there are some, then.
+            // The kernel wants completions consumed first, so there are some.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(()),
             other => return other.map(drop),
         }
     }
 }
 
-/// Whether a request was done whole: on a regular file, direct I/O of aligned blocks is not cut short.
+/// Direct I/O of aligned blocks on a regular file is never cut short.
 fn whole(result: i32, request: Request) -> io::Result<()> {
     match result {
         _ if result < 0 => Err(io::Error::from_raw_os_error(-result)),

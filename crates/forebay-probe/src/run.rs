@@ -1,5 +1,3 @@
-//! Running the plan.
-
 use forebay_measure::{Event, Observer, Rounds};
 use forebay_record::{CacheState, Engine, ProbeCell, ProbeMode, Record};
 use forebay_units::{Bytes, PathText};
@@ -11,8 +9,7 @@ use super::prepared_target::PreparedTarget;
 use super::settings::Kind;
 use super::trial::Trial;
 
-/// Runs the plan. When it is cancelled it stops at the next request and yields the cells it has. What it wrote is gone when
-/// it returns.
+/// Stops at the next request when cancelled and returns the cells it has. Its files are removed before it returns.
 ///
 /// # Errors
 /// When the target cannot be used, or fails meanwhile.
@@ -39,7 +36,7 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
     Ok(record)
 }
 
-/// Writes the file where no cell does, so that it can be read.
+/// Writes the file if no cell does, so that it can be read.
 fn lay_out(plan: &Plan, target: &PreparedTarget, observer: Observer<'_>) -> Result<(), Error> {
     if !plan.is_laid_out() || !target.may_write() {
         return Ok(());
@@ -63,7 +60,7 @@ fn plant(
     Ok(trees)
 }
 
-/// Bytes that one run of a cell moves, unless its time limit ends it.
+/// Upper bound for one run of a cell; the time limit may end it earlier.
 pub(super) fn planned_bytes(plan: &Plan, cell: &Combination) -> u64 {
     match cell.unit {
         Unit::File(tree) => plan.trees[tree].n_bytes(),
@@ -95,16 +92,15 @@ fn alignment_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
 
 fn depth_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
     let concerns = plan.tier.is_some() && plan.settings.does(Kind::Sequential) && target.may_write();
-    (concerns && plan.settings.depth.iter().any(|depth| *depth > 1)).then(|| {
-        "an emulated device takes one write after the other: its writes are measured with depth 1 alone".to_owned()
-    })
+    (concerns && plan.settings.depth.iter().any(|depth| *depth > 1))
+        .then(|| "an emulated device serializes writes: they are measured at depth 1 only".to_owned())
 }
 
 fn cache_note(cells: &[ProbeCell]) -> Option<String> {
     let other = cells.iter().any(|cell| cell.medium.cache != Some(CacheState::Cold));
     other.then(|| {
-        "what is marked warm or mixed did not move at least 95 % of its bytes from or to the device, or the kernel does not \
-         tell: it is no ceiling of the device"
+        "cells marked warm or mixed are no ceiling of the device: less than 95 % of their bytes moved to or from it, or the \
+         kernel does not report it"
             .to_owned()
     })
 }

@@ -1,4 +1,4 @@
-//! The engines `sync` and `direct`, and every emulated device: plain system calls, one thread a request in flight.
+//! The engines `sync` and `direct`, and every emulated device: plain system calls, one thread per request in flight.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -14,14 +14,14 @@ use super::error::{Context, Error};
 use super::requests::{GRAIN, Request, Requests};
 use super::workers::{Tally, Worker};
 
-/// Opens a file past the page cache, or through it with the kernel told what to expect, as fio does.
+/// Direct, or through the page cache with the access pattern advised, as fio does.
 pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests) -> Result<File, Error> {
     let flags = if engine == Engine::Sync { 0 } else { libc::O_DIRECT };
     let file = OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path).context("opening", path)?;
     if engine == Engine::Sync {
         let advice = match requests {
             Requests::Sequential { .. } => libc::POSIX_FADV_SEQUENTIAL,
-            // Otherwise the kernel reads on behind every request, and bytes nobody wants count as traffic.
+            // Otherwise readahead follows every request, and unused bytes count as traffic.
             Requests::Random { .. } => libc::POSIX_FADV_RANDOM,
         };
         // SAFETY: a valid descriptor and plain integers. Advice that is not taken changes nothing.
@@ -30,7 +30,7 @@ pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests
     Ok(file)
 }
 
-/// A buffer whose pages are there before the clock starts, with content that does not compress.
+/// Its pages are touched before the clock starts, and its content does not compress.
 pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     let mut buffer = Buffer::default();
     buffer.resize(len as usize);
@@ -38,8 +38,8 @@ pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     buffer
 }
 
-/// The memory of a worker's requests. Direct I/O needs whole pages. Through the page cache it begins 16 bytes into one, where
-/// `malloc` puts a large block and so fio and most programs have theirs: copying there takes up to twice the time.
+/// Buffer of a worker. Direct I/O needs whole pages. Buffered I/O begins 16 bytes into a page, where `malloc` puts a large block, as
+/// in fio and most programs: copying there takes up to twice as long.
 struct Block {
     memory: Buffer,
     start: usize,
@@ -56,7 +56,6 @@ impl Block {
     }
 }
 
-/// Runs each request through `act`, timed.
 fn serve(
     requests: impl Iterator<Item = Request>,
     tally: &mut Tally<'_>,
@@ -73,7 +72,6 @@ fn serve(
     Ok(())
 }
 
-/// Workers that read a file.
 pub(super) fn readers<'a>(
     path: &'a Path,
     engine: Engine,
@@ -92,7 +90,6 @@ pub(super) fn readers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// Workers that write a file.
 pub(super) fn writers<'a>(
     path: &'a Path,
     engine: Engine,
@@ -114,7 +111,6 @@ pub(super) fn writers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// Workers that read an object of an emulated device.
 pub(super) fn object_readers<'a>(
     storage: &dyn Storage,
     path: &Path,
@@ -132,7 +128,7 @@ pub(super) fn object_readers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// The one worker that writes an object of an emulated device, and commits it.
+/// The emulated device takes one writer at a time; the commit is timed too.
 pub(super) fn object_writer<'a>(
     mut object: Box<dyn Writer>,
     largest: u64,
@@ -150,13 +146,12 @@ pub(super) fn object_writer<'a>(
     })
 }
 
-/// A file of a tree, in the order in which it is read.
+/// In reading order.
 pub(super) struct Leaf {
     pub(super) path: PathBuf,
     pub(super) len: u64,
 }
 
-/// Workers that open, read and close files.
 pub(super) fn file_readers<'a>(
     leaves: &'a [Leaf],
     engine: Engine,
@@ -166,7 +161,7 @@ pub(super) fn file_readers<'a>(
 ) -> Vec<Worker<'a>> {
     let flags = if engine == Engine::Sync { 0 } else { libc::O_DIRECT };
     let worker = |number: usize| -> Worker<'a> {
-        // A byte more than the longest file: a read that comes back short has seen the end.
+        // One byte more than the longest file: a short read proves that the end was reached.
         let mut buffer = buffer((largest + 1).next_multiple_of(GRAIN), number);
         Box::new(move |tally| {
             serve(requests.of_worker(number, depth), tally, |request| {
@@ -181,7 +176,6 @@ pub(super) fn file_readers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// Workers that open, read and close files of an emulated device.
 pub(super) fn file_object_readers<'a>(
     storage: &'a dyn Storage,
     leaves: &'a [Leaf],
@@ -201,7 +195,7 @@ pub(super) fn file_object_readers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// Whether all of a file was read: bytes are counted as moved, never as expected.
+/// Bytes count as moved, never as expected: a short file is an error.
 pub(super) fn check_len(leaf: &Leaf, found: u64) -> Result<(), Error> {
     if found == leaf.len {
         return Ok(());

@@ -1,5 +1,3 @@
-//! One cell, and one run of it.
-
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::PathBuf;
@@ -23,11 +21,9 @@ use super::run::{describe, planned_bytes};
 use super::threads::{self, Leaf};
 use super::workers::{self, Done as Worked, Shared};
 
-/// A cell of a plan on its target.
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
     pub(super) target: &'a PreparedTarget,
-    /// The files of each tree.
     pub(super) trees: &'a [Vec<Leaf>],
     pub(super) cell: &'a Combination,
 }
@@ -40,7 +36,7 @@ impl forebay_measure::Trial for Trial<'_> {
         describe(self.cell)
     }
 
-    /// What is written is neither evicted nor looked at before.
+    /// Writes need neither eviction nor inspection.
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
         let files = match (self.cell.mode, &self.cell.unit) {
             (ProbeMode::SequentialWrite, _) => Cow::Borrowed([].as_slice()),
@@ -58,14 +54,13 @@ impl forebay_measure::Trial for Trial<'_> {
         };
         let repeat = self.run(round, before, Watch { moved: &mut moved, cancel: observer.cancel })?;
         if !observer.is_cancelled() {
-            // A run that ended by its time limit has less to do than was planned.
+            // A run that hit its time limit moved less than planned.
             observer.tell(Event::Moved { images: 0, bytes: left });
         }
         Ok(Done::Whole(repeat))
     }
 }
 
-/// Where a run tells of bytes moved, and looks whether to stop.
 struct Watch<'a> {
     moved: &'a mut dyn FnMut(u64),
     cancel: &'a AtomicBool,
@@ -112,7 +107,7 @@ impl Trial<'_> {
         };
         let file = File::open(path).context("opening", path)?;
         let stopped = || watch.cancel.load(Ordering::Relaxed);
-        // What is thrown away anyway need not reach the disk first.
+        // Cancelled data is thrown away; syncing it would only take time.
         let sync = || if stopped() { Ok(()) } else { file.sync_all().context("syncing", path) };
         workers::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
     }
@@ -160,14 +155,13 @@ impl Trial<'_> {
         Ok(repeat(done, evidence))
     }
 
-    /// The emulated device, if one is wanted, over files read in the engine's way.
+    /// In-process emulation above the file system, with the engine's way of reading.
     fn shaped(&self) -> Option<Shaped<Local>> {
         let mode = if self.cell.engine == Engine::Sync { Mode::Buffered } else { Mode::Direct };
         self.plan.tier.as_ref().map(|profile| Shaped::new(Local::new(mode), profile.clone()))
     }
 }
 
-/// What one run gave.
 pub(super) struct Repeated {
     pub(super) repeat: ProbeRepeat,
     pub(super) evidence: CacheEvidence,

@@ -1,4 +1,4 @@
-//! Workers that start together, are timed together, and stop when told to or when one of them fails.
+//! Workers that start together, are timed together, and stop on request or when one of them fails.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, mpsc};
@@ -10,20 +10,18 @@ use forebay_units::Histogram;
 
 use super::error::Error;
 
-/// How often the observer hears of bytes moved.
+/// Interval of progress events.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What all workers of a run share.
 pub(super) struct Shared<'a> {
     cancel: &'a AtomicBool,
-    /// Counted from the moment the workers start.
+    /// Counts from the moment the workers start.
     limit: Option<Duration>,
     failed: AtomicBool,
     moved: AtomicU64,
     histogram: Histogram,
 }
 
-/// What a run did.
 pub(super) struct Done {
     pub(super) bytes: u64,
     pub(super) wall_s: f64,
@@ -32,7 +30,7 @@ pub(super) struct Done {
     pub(super) latencies: Histogram,
 }
 
-/// One worker's count. It is added to the common one when dropped.
+/// One worker's counts; dropping it adds them to the shared ones.
 pub(super) struct Tally<'a> {
     shared: &'a Shared<'a>,
     deadline: Option<Instant>,
@@ -41,7 +39,7 @@ pub(super) struct Tally<'a> {
     stop: bool,
 }
 
-/// A worker, ready to start: files open, buffers made.
+/// Ready to start: files open, buffers allocated.
 pub(super) type Worker<'a> = Box<dyn FnOnce(&mut Tally<'_>) -> Result<(), Error> + Send + 'a>;
 
 impl<'a> Shared<'a> {
@@ -57,7 +55,7 @@ impl<'a> Shared<'a> {
 }
 
 impl Tally<'_> {
-    /// Counts a request that began at `start` and has just ended.
+    /// For a request that began at `start` and has just ended.
     pub(super) fn count(&mut self, start: Instant, bytes: u64) {
         let now = Instant::now();
         self.histogram.record((now - start).as_nanos() as u64);
@@ -66,7 +64,6 @@ impl Tally<'_> {
         self.stop = self.deadline.is_some_and(|deadline| now >= deadline);
     }
 
-    /// Whether to make no more requests.
     pub(super) fn is_over(&self) -> bool {
         self.stop || self.shared.cancel.load(Ordering::Relaxed) || self.shared.failed.load(Ordering::Relaxed)
     }
@@ -78,10 +75,10 @@ impl Drop for Tally<'_> {
     }
 }
 
-/// Holds the workers until all are there.
+/// Holds the workers until all are ready.
 #[derive(Default)]
 struct Gate {
-    /// How many wait, and when the work begins; `Some(None)` sends them home.
+    /// How many wait, and when the work begins; `Some(None)` dismisses them.
     state: Mutex<(usize, Option<Option<Instant>>)>,
     changed: Condvar,
 }
@@ -94,7 +91,7 @@ impl Gate {
         self.changed.wait_while(state, |state| state.1.is_none()).expect("no holder panics").1.flatten()
     }
 
-    /// Opens when `n` wait; returns the beginning.
+    /// Opens once `n` wait; returns the start time.
     fn open_for(&self, n: usize) -> Instant {
         let state = self.state.lock().expect("no holder panics");
         let mut state = self.changed.wait_while(state, |state| state.0 < n).expect("no holder panics");
@@ -110,8 +107,7 @@ impl Gate {
     }
 }
 
-/// Runs the workers, then `finish` (an fsync), all of it on the clock. `moved` hears how many bytes were moved since it was
-/// last told.
+/// Runs the workers, then `finish` (an fsync), all of it timed. `moved` receives the bytes moved since its last call.
 pub(super) fn run(
     workers: Vec<Worker<'_>>,
     shared: Shared<'_>,
@@ -128,7 +124,7 @@ pub(super) fn run(
                 let Some(start) = gate_ref.wait() else { return };
                 let outcome = worker(&mut shared_ref.tally(start));
                 shared_ref.failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-                // The receiver waits for every worker.
+                // The receiver outlives every worker.
                 let _ = sender.send(outcome);
             };
             let named = thread::Builder::new().name(format!("forebay:probe-{number}"));
@@ -140,14 +136,14 @@ pub(super) fn run(
         let cpu = cpu_seconds();
         let start = gate.open_for(n);
         let outcome = collect(&ended, n, shared_ref, moved);
-        // What was stopped is not kept, and its fsync may take long.
+        // A cancelled run is dropped, and its fsync may take long.
         outcome.and_then(|()| if shared_ref.cancel.load(Ordering::Relaxed) { Ok(()) } else { finish() })?;
         Ok((start.elapsed().as_secs_f64(), cpu_seconds() - cpu))
     })?;
     Ok(Done { bytes: shared.moved.into_inner(), wall_s, cpu_s, latencies: shared.histogram })
 }
 
-/// Waits for `n` workers; the first error among them.
+/// Returns the first error among `n` workers.
 fn collect(
     ended: &mpsc::Receiver<Result<(), Error>>,
     n: usize,
@@ -166,7 +162,7 @@ fn collect(
                 moved(now - told);
                 told = now;
             }
-            // A worker that panics sends nothing; leaving the scope passes its panic on.
+            // A panicking worker sends nothing; leaving the scope propagates its panic.
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }
     }

@@ -1,28 +1,26 @@
-//! A record of whichever command.
-
 use serde::Deserialize;
 
 use crate::{CheckpointCell, DatasetNote, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};
 
-/// A record whose command is found out by reading it.
+/// A record whose command is known only after reading it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyRecord {
-    /// Of `forebay ingest`.
+    /// Written by `forebay ingest --json`.
     Ingest(Record<IngestCell>),
-    /// Of `forebay probe`.
+    /// Written by `forebay probe --json`.
     Probe(Record<ProbeCell>),
-    /// Of `forebay train`.
+    /// Written by `forebay train --json`.
     Train(Record<TrainCell>),
-    /// Of `forebay checkpoint bench`.
+    /// Written by `forebay checkpoint bench --json`.
     Checkpoint(Record<CheckpointCell>),
-    /// Of `forebay workload run`.
+    /// Written by `forebay workload run --json`.
     Workload(Record<WorkloadCell>),
-    /// Of `forebay study run`.
+    /// The `record.jsonl` of `forebay study run`.
     Study(Box<StudyRun>),
 }
 
 impl AnyRecord {
-    /// Reads a record: a JSON object, or the JSON lines of a study.
+    /// Reads a JSON object, or the JSON lines of a study.
     ///
     /// # Errors
     /// When the text is not a record, or one of an unknown schema or command.
@@ -49,7 +47,7 @@ impl AnyRecord {
 }
 
 impl AnyRecord {
-    /// What was read; a study names its datasets itself.
+    /// `None` for a study, which names its datasets itself.
     pub fn dataset(&self) -> Option<&DatasetNote> {
         match self {
             Self::Ingest(record) => Some(&record.dataset),

@@ -1,10 +1,10 @@
-//! What a wait is charged to: one vocabulary for training, workloads, verdicts and levers.
+//! Causes of waits: one vocabulary for training, workloads, verdicts and levers.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Seconds of waiting by cause.
+/// Seconds of waiting per cause.
 pub type ByCause = BTreeMap<Cause, f64>;
 
 /// Why an accelerator waited.
@@ -14,7 +14,7 @@ pub type ByCause = BTreeMap<Cause, f64>;
 pub enum Cause {
     /// Readers were blocked in open and read calls.
     Storage,
-    /// Decoding and resizing, including the processor time of reading.
+    /// Decoding and resizing, including the CPU time of reading.
     Decode,
     /// Too few threads: idle cores could have decoded.
     Threads,
@@ -28,12 +28,12 @@ pub enum Cause {
     Preprocess,
     /// Wait for the other accelerators at the end of a step; not part of the wait for data.
     Barrier,
-    /// Anything else.
+    /// No worker was running: threads were starting, or the data had ended.
     Other,
 }
 
 impl Cause {
-    /// As the record has it.
+    /// The key in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Storage => "storage",
@@ -48,7 +48,7 @@ impl Cause {
         }
     }
 
-    /// In words, after "waited for" or "charged to".
+    /// Completes "waited for" or "charged to".
     pub fn describe(self) -> &'static str {
         match self {
             Self::Storage => "storage",

@@ -1,4 +1,4 @@
-//! What every cell of every experiment has, whatever it measured.
+//! What all cells have, whatever they measured.
 
 use std::any::Any;
 
@@ -9,19 +9,19 @@ use crate::check::Checked;
 use crate::metric::{Measurement, Metric, MetricInfo};
 use crate::{Disturbed, Levels, Medium, Step};
 
-/// What tables say of a cell in words: column, heading, text.
+/// Text columns of tables: name, heading, text.
 pub type Remarks = Vec<(&'static str, &'static str, String)>;
 
-/// A cell of one experiment, with the declaration of what can be asked of it.
+/// A cell of one experiment, with its metrics and levels.
 pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
-    /// The experiment.
+    /// The experiment whose records hold such cells.
     const STEP: Step;
-    /// Its quantities, in the order in which tables show them.
+    /// In the order of tables.
     const METRICS: &'static [Metric<Self>];
-    /// Levels that are named even where all cells of a record share them.
+    /// Levels shown even if all cells of a record share them.
     const ALWAYS: &'static [&'static str] = &[];
 
-    /// What tells it from other cells of its kind.
+    /// What distinguishes it from other cells of its kind.
     fn levels(&self) -> Levels;
 
     /// The storage it read from, then the storage its checkpoints went to.
@@ -29,27 +29,27 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
         Vec::new()
     }
 
-    /// Repeats that were kept.
+    /// Kept repeats, without warm-ups.
     fn n_repeats(&self) -> usize {
         1
     }
 
-    /// Half the range of the repeats over their median; `None` of a single one.
+    /// Half the range of the repeats over their median; `None` for a single one.
     fn spread(&self) -> Option<f64> {
         None
     }
 
-    /// What other processes did to its repeats; `None` when nothing did.
+    /// Repeats that other processes disturbed; `None` if none was.
     fn disturbed(&self) -> Option<Disturbed> {
         None
     }
 
-    /// How much work its times are for; `None` where that does not vary.
+    /// Amount of work behind its times; `None` if it does not vary.
     fn work(&self) -> Option<u64> {
         None
     }
 
-    /// What tables say of it in words.
+    /// Text columns for tables.
     fn remarks(&self) -> Remarks {
         Vec::new()
     }
@@ -59,11 +59,11 @@ pub trait Cell: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     fn check(&self) -> Checked;
 }
 
-/// A cell of whichever experiment.
+/// A cell of any experiment.
 pub trait AnyCell: Any {
-    /// Its quantities that have a value.
+    /// The metrics that have a value.
     fn measurements(&self) -> Vec<(&'static MetricInfo, Measurement)>;
-    /// One of them.
+    /// `None` if the experiment has no such metric, or the cell no value for it.
     fn metric(&self, name: &str) -> Option<Measurement>;
     #[allow(missing_docs)]
     fn levels(&self) -> Levels;

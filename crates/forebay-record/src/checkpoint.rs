@@ -1,7 +1,7 @@
 //! The cells of `forebay checkpoint bench`, and what a training run says of its checkpoints.
 //!
-//! All times of a save count from the moment it was asked for: how long training stood still, until it would survive a
-//! power cut on the first tier it is written to, until it would on the last. With a single tier these are the same one.
+//! All times of a save count from its request: how long training stood still, until it would survive a power cut on the first tier, and
+//! until it would on the last. With a single tier these are the same.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct CheckpointSample {
 pub struct CheckpointCell {
     /// `direct`, `burst` or `async`.
     pub mode: String,
-    /// `safetensors` or `tensorflow`.
+    /// File format: `safetensors` or `tensorflow`.
     pub format: String,
     /// Description of the saved state: "600 MB in 64 tensors", "alexnet with adam".
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct CheckpointCell {
     pub n_tensors: u64,
     /// Bytes of tensor values.
     pub bytes: u64,
-    /// Last tier.
+    /// Tier that holds the checkpoint in the end.
     #[serde(default)]
     pub medium: Medium,
     /// First tier; `None` where there is only one.
@@ -88,50 +88,49 @@ pub struct CheckpointCell {
 }
 
 impl CheckpointCell {
-    /// The name of the tier in front, if there is one and it is emulated.
+    /// `None` without a first tier, or if it is not emulated.
     pub fn burst_tier(&self) -> Option<&str> {
         self.burst.as_ref()?.tier.as_deref()
     }
 
-    /// Megabytes (10^6 bytes) per second until durable on the first tier.
+    /// MB (10^6 bytes) per second until durable on the first tier.
     pub fn save_mb_per_s(&self) -> Option<f64> {
         self.rate(self.durable_fast_s, |_| None).map(|rate| rate.value)
     }
 
-    /// Megabytes per second of a restore.
+    /// MB (10^6 bytes) per second of a restore.
     pub fn restore_mb_per_s(&self) -> Option<f64> {
         self.rate(self.restore_s, |_| None).map(|rate| rate.value)
     }
 
-    /// The share of its ceiling that a save came to; `None` also of one that was over too soon to tell.
+    /// Rate of a save over its ceiling; `None` also if it was too short to tell.
     pub fn save_efficiency(&self) -> Option<f64> {
         self.share(self.durable_fast_s, |_| None, self.ceiling_mb_per_s).map(|share| share.value)
     }
 
-    /// The same of a restore.
+    /// Rate of a restore over its ceiling; `None` also if it was too short to tell.
     pub fn restore_efficiency(&self) -> Option<f64> {
         self.share(self.restore_s, |_| None, self.read_ceiling_mb_per_s).map(|share| share.value)
     }
 
-    /// The stall over a plain copy of the state in memory, which a mode that stalls for a copy alone cannot be below.
+    /// Stall over a plain copy of the state, the lower bound of an async save; `None` for other modes.
     pub fn stall_over_copy(&self) -> Option<f64> {
         let copy_s = self.copy_s.filter(|copy_s| *copy_s > 0.0)?;
         (self.mode == "async").then(|| self.stall_s / copy_s)
     }
 
-    /// A time of every save or restore that came so far.
     fn time(&self, value: Option<f64>, of: fn(&CheckpointSample) -> Option<f64>) -> Option<Measurement> {
         Some(Measurement { value: value?, repeats: self.samples.iter().filter_map(of).collect() })
     }
 
-    /// The same as a rate, in megabytes (10^6 bytes) per second.
+    /// In MB (10^6 bytes) per second.
     fn rate(&self, value: Option<f64>, of: fn(&CheckpointSample) -> Option<f64>) -> Option<Measurement> {
         let rate = |seconds: f64| self.bytes as f64 / 1e6 / seconds;
         let time = self.time(value, of)?;
         Some(Measurement { value: rate(time.value), repeats: time.repeats.into_iter().map(rate).collect() })
     }
 
-    /// The same as a share of a ceiling; what was over too soon to tell has none.
+    /// Of a ceiling; `None` if it was too short to tell.
     fn share(
         &self,
         value: Option<f64>,
@@ -145,10 +144,10 @@ impl CheckpointCell {
     }
 }
 
-/// What took less than this is begun and ended more than it is written or read.
+/// Shorter saves and restores mostly measure their start and end.
 const SHORTEST_S: f64 = 0.010;
 
-/// Metrics that code refers to; what each is stands in its label.
+/// Metrics that code refers to; their labels describe them.
 impl CheckpointCell {
     #[allow(missing_docs)]
     pub const STALL_S: Metric<Self> =
@@ -318,11 +317,11 @@ pub struct TrainCheckpoints {
     pub every: u64,
     /// `direct`, `burst` or `async`.
     pub mode: String,
-    /// `safetensors` or `tensorflow`.
+    /// File format: `safetensors` or `tensorflow`.
     pub format: String,
     /// Bytes of one checkpoint.
     pub bytes: u64,
-    /// Last tier.
+    /// Tier that holds the checkpoints in the end.
     #[serde(default)]
     pub medium: Medium,
     /// First tier; `None` where there is only one.
@@ -347,28 +346,28 @@ pub struct TrainCheckpoints {
 }
 
 impl TrainCheckpoints {
-    /// The name of the tier in front, if there is one and it is emulated.
+    /// `None` without a first tier, or if it is not emulated.
     pub fn burst_tier(&self) -> Option<&str> {
         self.burst.as_ref()?.tier.as_deref()
     }
 
-    /// How long training stood still for each that was saved, in their order.
+    /// Stall of each saved checkpoint, in order.
     pub fn stalls(&self) -> impl Iterator<Item = f64> + '_ {
         let made = self.saves.iter().filter(|save| !matches!(save.fate, SaveFate::Skipped | SaveFate::Failed));
         made.map(|save| save.stall_s)
     }
 
-    /// How many were made, whatever became of them later.
+    /// Includes those that were dropped later.
     pub fn n_made(&self) -> u64 {
         self.stalls().count() as u64
     }
 
-    /// How many were asked for and are not on the last tier, for whatever reason but the end of the run.
+    /// Requested but not on the last tier, except those that only the end of the run cut off.
     pub fn n_not_saved(&self) -> u64 {
         self.n(SaveFate::Skipped) + self.n(SaveFate::Superseded) + self.n(SaveFate::Failed)
     }
 
-    /// How many had this fate.
+    /// Checkpoints with this fate.
     pub fn n(&self, fate: SaveFate) -> u64 {
         self.saves.iter().filter(|save| save.fate == fate).count() as u64
     }

@@ -1,4 +1,4 @@
-//! Where the checkpoints of a workload go, which may be another device than the data's.
+//! Where the checkpoints of a workload go, possibly another device than the data's.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct CheckpointPlace {
 }
 
 impl CheckpointPlace {
-    /// In words: "results/checkpoints (ext4 on /dev/vda)".
+    /// For display: "results/checkpoints (ext4 on /dev/vda)".
     pub fn describe(&self) -> String {
         let path = &self.path;
         let mut words: Vec<String> = self.device().into_iter().collect();
@@ -31,7 +31,7 @@ impl CheckpointPlace {
         if self.is_removed { format!("a scratch folder in {path}{within}") } else { format!("{path}{within}") }
     }
 
-    /// What it lies on: "ext4 on /dev/vda", "hdd, emulated in this process, over ext4 on /dev/vda".
+    /// For display: "ext4 on /dev/vda", "hdd, emulated in this process, over ext4 on /dev/vda".
     pub fn device(&self) -> Option<String> {
         let Medium { storage, tier, kind, .. } = &self.medium;
         let kind = kind.map(|kind| format!(", {}", kind.describe())).unwrap_or_default();

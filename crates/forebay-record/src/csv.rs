@@ -1,8 +1,8 @@
-//! A series as CSV, which `pandas.read_csv` and a spreadsheet open as it is.
+//! A series as CSV, which `pandas.read_csv` and spreadsheets open as it is.
 //!
-//! One header line; then a line a row: `time` in seconds since 1970, `elapsed_s`, `late_s`, `mark`, and the quantities by
-//! their names. An empty cell is an unknown value. Quoting is that of RFC 4180. Numbers are written so that reading them
-//! gives the same bits. What a line cannot hold is lost: a mark gets the time of the row that comes after it.
+//! One header line, then one line per row: `time` in seconds since 1970, `elapsed_s`, `late_s`, `mark`, and the quantities by name.
+//! An empty cell is an unknown value. Quoting follows RFC 4180. Numbers are written so that reading them gives the same bits. A
+//! mark loses its exact time: it gets that of the row after it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,28 +11,26 @@ use forebay_units::{format_utc, parse_utc};
 
 use crate::{Column, Error, Mark, Series};
 
-/// The columns before the quantities.
 const FIXED: [&str; 4] = ["time", "elapsed_s", "late_s", "mark"];
-/// Between two marks of a row.
+/// Separates several marks of one row.
 const BETWEEN_MARKS: &str = "; ";
 
-/// One row of a series.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    /// When it was taken, in seconds since the beginning of the series.
+    /// In seconds since the beginning of the series.
     pub time_s: f64,
-    /// How late, in seconds after its deadline.
+    /// Seconds after its deadline.
     pub late_s: f64,
-    /// What happened since the row before.
+    /// Events since the row before.
     pub marks: &'a [Mark],
-    /// The columns' names. In a series that is still growing names are only ever added at the end.
+    /// In a growing series, names are only ever added at the end.
     pub names: &'a [String],
-    /// A value a column.
+    /// One value per column.
     pub values: &'a [Option<f64>],
 }
 
 impl Row<'_> {
-    /// The value of a column; `None` when it could not be told or there is no such column.
+    /// `None` if the value is unknown or there is no such column.
     pub fn get(&self, name: &str) -> Option<f64> {
         let index = self.names.iter().position(|known| known == name)?;
         *self.values.get(index)?
@@ -47,7 +45,7 @@ pub struct CsvLines {
 }
 
 impl CsvLines {
-    /// For a series that began at a time since 1970 and has these columns. Also the header line.
+    /// `started` is the time since 1970; also returns the header line.
     pub fn begin(started: Duration, names: &[String]) -> (Self, String) {
         let mut head = FIXED.join(",");
         for name in names {
@@ -58,7 +56,7 @@ impl CsvLines {
         (Self { started_s: started.as_secs_f64(), n_columns: names.len() }, head)
     }
 
-    /// The line of a row. Columns that were not there at the beginning have no place in the file and are left out.
+    /// Columns added after the header have no place in the file and are left out.
     pub fn line(&self, row: &Row<'_>) -> String {
         let mut line = format!("{:.6},{},{},", self.started_s + row.time_s, row.time_s, row.late_s);
         let marks: Vec<String> = row.marks.iter().map(|mark| mark.what.replace(BETWEEN_MARKS, ", ")).collect();
@@ -92,11 +90,10 @@ impl Series {
         text
     }
 
-    /// A series from its CSV. A last line without its end, as a killed writer leaves it, is left out. The interval is
-    /// taken to be the median distance between rows.
+    /// Skips a last line without its end, as a killed writer leaves it. The interval is the median distance between rows.
     ///
     /// # Errors
-    /// When the text does not begin with our header, or a line has too few cells or a cell that is not a number.
+    /// When the header is not ours, or a line has too few cells or a cell that is not a number.
     pub fn from_csv(text: &str) -> Result<Self, Error> {
         let mut records = Records { text, line: 1 };
         let head = records.next().ok_or(Error::Csv { line: 1, what: "a header line is expected" })?.1;
@@ -116,7 +113,7 @@ impl Series {
         Ok(series)
     }
 
-    /// Adds a line's cells; the time since 1970 at which the series began by that line.
+    /// Returns the start of the series since 1970, as implied by this line.
     fn push_cells(&mut self, cells: &[String]) -> Result<f64, &'static str> {
         if cells.len() != FIXED.len() + self.columns.len() {
             return Err("it has another number of cells than the header");
@@ -140,7 +137,7 @@ impl Series {
     }
 }
 
-/// Quotes what needs it.
+/// Quotes the text if needed.
 fn push_text(line: &mut String, text: &str) {
     if text.contains([',', '"', '\n', '\r']) {
         line.push('"');
@@ -151,7 +148,7 @@ fn push_text(line: &mut String, text: &str) {
     }
 }
 
-/// The whole records of a CSV text, each with the line it begins on.
+/// Complete records of a CSV text, each with the line it begins on.
 struct Records<'a> {
     text: &'a str,
     line: usize,
@@ -177,7 +174,7 @@ impl Iterator for Records<'_> {
                 c => cell.push(c),
             }
         }
-        // What has no end of line was torn off: half a number looks like a number.
+        // A line without its end was torn off: half a number looks like a number.
         None
     }
 }

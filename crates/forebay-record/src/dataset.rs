@@ -1,4 +1,4 @@
-//! What was found in a dataset: by looking at it, and by checking every byte of it.
+//! What inspecting or verifying a dataset found.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::{Cell, Levels, Step};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inspection {
-    /// Inspected path, escaped.
+    /// Path as the user gave it, escaped.
     #[serde(with = "forebay_units::serde_path")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
-    /// Kind of path.
+    /// What the path is: a folder, a list or a single file.
     pub form: Form,
     /// Number of files, good and bad.
     pub n_files: u64,
@@ -97,7 +97,7 @@ impl Cell for Inspection {
     }
 }
 
-/// Kind of path.
+/// What the path of a dataset is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -118,7 +118,7 @@ pub struct Class {
     pub label: Option<i64>,
     /// Name from the folder or a manifest; `None` where neither gives one.
     pub name: Option<String>,
-    /// Number of samples.
+    /// Good samples with this label.
     pub n_samples: u64,
 }
 
@@ -128,31 +128,31 @@ pub struct Class {
 pub struct Bucket {
     /// Smallest size in bytes: a power of two, or 0 for empty samples.
     pub from: u64,
-    /// Number of samples.
+    /// Good samples of these sizes.
     pub n_samples: u64,
     /// Total size of these samples in bytes.
     pub bytes: u64,
 }
 
-/// What checking every checksum and decoding every image found.
+/// Result of checking every checksum and decoding every image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// What was verified.
+    /// Path as the user gave it, escaped.
     #[serde(with = "forebay_units::serde_path")]
     pub path: PathBuf,
-    /// Files looked at.
+    /// Files that were read, good and bad.
     pub n_files: u64,
-    /// Samples that are sound.
+    /// Samples without a fault.
     pub n_good: u64,
     /// Bad files and records.
     pub n_bad: u64,
-    /// All of them, ordered by path and offset.
+    /// All faults, ordered by path and offset.
     pub bad: Vec<Fault>,
-    /// Bytes read.
+    /// Bytes read to verify them.
     pub bytes: Bytes,
     /// Whether a manifest was there to compare with.
     pub manifest: bool,
-    /// What a reader should know: splits read together, labels that cannot be told, files that were left out.
+    /// Remarks on the result: splits read together, unknown labels, skipped files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -184,7 +184,7 @@ impl Fault {
         Self { path: path.to_owned(), offset: None, reason: reason.into() }
     }
 
-    /// A record that is bad in a file that may be good otherwise.
+    /// A bad record in a file that may be good otherwise.
     pub fn of_record(path: &Path, offset: u64, reason: impl Into<String>) -> Self {
         Self { path: path.to_owned(), offset: Some(offset), reason: reason.into() }
     }

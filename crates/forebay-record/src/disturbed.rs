@@ -1,15 +1,13 @@
-//! What other processes did to the repeats of a cell.
-
 use serde::{Deserialize, Serialize};
 
-/// What others took while something was measured.
+/// What other processes took while something was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Taken {
-    /// Time of other processes on the processors.
+    /// CPU time of other processes.
     Processors,
-    /// Time on the processors that the host of a virtual machine took.
+    /// CPU time that the host of a virtual machine took.
     Steal,
     /// Reads of other processes from the device of the data.
     Reads,
@@ -31,7 +29,7 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// What disturbed it most, in words: "other processes used 25 % of the processors".
+    /// For display: "other processes used 25 % of the processors".
     pub fn cause(&self) -> String {
         let percent = self.share * 100.0;
         match self.taken {
@@ -42,7 +40,7 @@ impl Disturbed {
         }
     }
 
-    /// Of several, how many repeats were disturbed in all, and by what most.
+    /// Sums the repeats; the greatest disturbance is the cause.
     pub fn together(all: impl IntoIterator<Item = Self>) -> Option<Self> {
         all.into_iter().reduce(|a, b| Self { repeats: a.repeats + b.repeats, ..if b.share > a.share { b } else { a } })
     }

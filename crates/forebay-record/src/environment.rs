@@ -1,4 +1,4 @@
-//! Where a run took place: what one needs to know before comparing its numbers with others.
+//! Where a run took place: needed before comparing its numbers with others.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
-    /// Version of forebay.
+    /// Version of forebay that ran.
     pub version: String,
     /// Start of the run in UTC, such as "2026-11-15T17:03:00Z".
     pub started_at: String,

@@ -10,7 +10,7 @@ use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step};
 
-/// One measured repeat.
+/// One kept repeat: raw values, from which the cell's medians follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngestRepeat {
@@ -22,7 +22,7 @@ pub struct IngestRepeat {
     pub bytes: u64,
     /// Wall clock from the first request to the end of data, in seconds.
     pub wall_s: f64,
-    /// Processor time of the whole process during the repeat, user and system, in seconds.
+    /// CPU time of the whole process during the repeat, user and system, in seconds.
     pub cpu_s: f64,
     /// Time the consumer waited for batches, in seconds.
     pub wait_s: f64,
@@ -35,12 +35,12 @@ pub struct IngestRepeat {
 }
 
 impl IngestRepeat {
-    /// Images a second.
+    /// Over the wall clock of the repeat.
     pub fn images_per_s(&self) -> f64 {
         self.images as f64 / self.wall_s
     }
 
-    /// Megabytes (10^6 bytes) moved a second.
+    /// MB (10^6 bytes) per second read from storage.
     pub fn mb_per_s(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.wall_s
     }
@@ -50,14 +50,14 @@ impl IngestRepeat {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriedThreads {
-    /// Number of threads.
+    /// Worker threads of this trial.
     pub threads: u64,
     /// Images per second measured with it.
     pub images_per_s: f64,
 }
 
 impl TriedThreads {
-    /// All in a row: "1 at 116/s, 2 at 215/s".
+    /// For display: "1 at 116/s, 2 at 215/s".
     pub(crate) fn describe(tried: &[Self]) -> String {
         let one = |of: &Self| format!("{} at {}/s", of.threads, group_digits(of.images_per_s.round() as u64));
         tried.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -70,7 +70,7 @@ impl TriedThreads {
 pub struct Failure {
     /// Path of the sample, with the offset in a shard.
     pub name: String,
-    /// Why it failed.
+    /// Error text, without the sample's name.
     pub reason: String,
 }
 
@@ -89,9 +89,9 @@ pub struct IngestCell {
     /// Threads that only read; 0 when each thread reads and decodes.
     #[serde(default)]
     pub readers: u64,
-    /// Samples per batch.
+    /// Samples in each batch handed to the consumer.
     pub batch: u64,
-    /// Batches prepared ahead.
+    /// Batches prepared ahead; 0 means that work happened only while the consumer waited.
     #[serde(default)]
     pub prefetch: u64,
     /// Whether samples were only read, not decoded.
@@ -109,7 +109,7 @@ pub struct IngestCell {
     /// Half the range of `images_per_s` over its median; `None` for a single repeat.
     #[serde(default)]
     pub spread: Option<f64>,
-    /// Median processor seconds per 1,000 images.
+    /// Median CPU seconds per 1,000 images.
     pub cpu_s_per_1000: f64,
     /// Samples that failed in one pass: the maximum over the repeats.
     pub failed_samples: u64,
@@ -141,12 +141,11 @@ pub struct IngestCell {
     pub disturbed: Option<Disturbed>,
 }
 
-/// A quantity of every repeat, and the cell's own value of it.
 fn of(cell: &IngestCell, value: f64, repeat: fn(&IngestRepeat) -> f64) -> Option<Measurement> {
     Some(Measurement { value, repeats: cell.samples.iter().map(repeat).collect() })
 }
 
-/// Metrics that code refers to; what each is stands in its label.
+/// Metrics that code refers to; their labels describe them.
 impl IngestCell {
     #[allow(missing_docs)]
     pub const IMAGES_PER_S: Metric<Self> =

@@ -1,8 +1,6 @@
-//! The levels of a cell, put together by name.
-
 use crate::{Level, Levels, Medium};
 
-/// Levels in the making: what is not known, or empty, is left out.
+/// Unknown and empty levels are left out.
 #[derive(Default)]
 pub(crate) struct LevelsOf(Levels);
 
@@ -24,7 +22,6 @@ impl LevelsOf {
         self.with(name, value.into().filter(|text| !text.is_empty()).map(|text| Level::Text(text.to_owned())))
     }
 
-    /// The storage that was read, and its tier.
     pub(crate) fn medium(self, medium: &Medium) -> Self {
         self.text("storage", medium.storage.as_str()).text("tier", medium.tier.as_deref())
     }

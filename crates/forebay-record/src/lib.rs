@@ -1,7 +1,7 @@
 //! The versioned result of a run: command, environment, raw samples.
 //!
-//! Running and reporting meet here and nowhere else: what runs writes a [`Record`], what reports reads one, also one
-//! that an older version wrote. Raw repeats are kept; the medians beside them can be derived again.
+//! Running and reporting meet only here: experiments write a [`Record`], reports read one, also one of an older version. Raw repeats are
+//! kept; the medians beside them can be derived again.
 //!
 //! What `forebay data` finds in a dataset ([`Inspection`], [`Verification`]) is here for the same reason.
 //!
@@ -70,68 +70,67 @@ pub use study::{
 pub use train::{Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 
-/// The schema written now. The number after the slash goes up when a field changes its meaning or goes away; fields
-/// that are added leave it as it is.
+/// The schema written now. Its number goes up when a field changes its meaning or is removed; new fields do not change it.
 pub const SCHEMA: &str = "forebay-record/2";
 
-/// A text that is not a record we can read.
+/// A text that is not a readable record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It is not the JSON of such a record.
+    /// Not JSON at all.
     #[error("not a record")]
     Json(#[from] serde_json::Error),
-    /// It is JSON and a record, but not with the fields that we read.
+    /// JSON of a record, but not with the expected fields.
     #[error("this record has other fields than this version reads; it may come from another version")]
     Fields(#[source] serde_json::Error),
-    /// It is a record of a version we do not know.
+    /// A record of an unknown version.
     #[error("this record has the schema {found:?}; this version reads \"{SCHEMA}\"")]
     Schema {
-        /// The schema it names.
+        /// As in the record.
         found: String,
     },
-    /// It is a record of another command.
+    /// A record of another command.
     #[error("this is a record of {found:?}, not of \"{expected}\"")]
     Command {
-        /// The command it is of.
+        /// As in the record.
         found: String,
-        /// The command it should be of.
+        /// What the caller wanted to read.
         expected: &'static str,
     },
-    /// A line of a study's record is damaged.
+    /// A damaged line in a study's record.
     #[error("line {line} of the record, at byte {offset}, is damaged: {reason}")]
     Line {
-        /// The line, from 1.
+        /// Line of the record, from 1.
         line: usize,
-        /// The byte at which it begins.
+        /// Byte at which the line begins.
         offset: usize,
-        /// What is wrong with it.
+        /// From the JSON parser.
         reason: String,
     },
-    /// A summary is not what the raw values beside it give.
+    /// A summary contradicts the raw values beside it.
     #[error(
         "cell {}: summary disagrees with its raw values: {} {written}, {from} {derived}",
         cell.escape_debug(),
         field.escape_debug()
     )]
     Disagrees {
-        /// The cell: its id, or its number.
+        /// Id of the cell, or its index.
         cell: Box<str>,
-        /// The summary's name in the record.
+        /// Name of the summary in the record.
         field: Box<str>,
-        /// What the record says.
+        /// Value in the record.
         written: Box<str>,
-        /// What its raw values give.
+        /// Value that the raw values give.
         derived: Box<str>,
-        /// Which those are, with their verb: "repeats give".
+        /// Which raw values, with a verb: "repeats give".
         from: &'static str,
     },
-    /// A text is not the CSV of a series.
+    /// A text that is not the CSV of a series.
     #[error("line {line} of the CSV: {what}")]
     Csv {
-        /// The line, from 1.
+        /// Line of the text, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The rule that the line breaks.
         what: &'static str,
     },
 }
@@ -144,7 +143,7 @@ pub struct DatasetNote {
     pub path: String,
     /// Packing of the samples: "files", "tfrecord", "tar" or "tensor".
     pub packing: String,
-    /// Number of samples.
+    /// Samples found by listing; some may have failed when read.
     pub n_samples: u64,
     /// Number of files or shards.
     pub n_files: u64,
@@ -194,14 +193,12 @@ impl<C: Cell> Record<C> {
         }
     }
 
-    /// The record as JSON, one object over several lines.
+    /// One object over several lines.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self)
             .expect("a record has no keys but strings and no number that JSON cannot hold")
     }
 
-    /// A record from its JSON.
-    ///
     /// # Errors
     /// When the text is not a record, or one of an unknown schema or another command.
     pub fn from_json(text: &str) -> Result<Self, Error> {

@@ -1,4 +1,4 @@
-//! What a cell of a study measured: one experiment's result, whichever it was.
+//! The result of a cell of a study, of any experiment.
 
 use std::any::Any;
 
@@ -9,13 +9,13 @@ use crate::metric::{Better, Measurement, Metric, MetricInfo, Unit};
 use crate::probe::BEST;
 use crate::{CheckpointCell, IngestCell, Inspection, ProbeCell, Step, TrainCell, WorkloadCell};
 
-/// How many times a quantity is that of the first level.
+/// Ratio of a metric to its value at the first level.
 pub const SPEED_UP: MetricInfo = MetricInfo::derived("speed_up", "speed-up", Unit::Times, Better::Higher);
-/// How many times shorter the stall of a checkpoint is than that of a direct save to the same tier.
+/// How many times shorter a checkpoint's stall is than that of a direct save to the same tier.
 pub const STALL_SPEED_UP: MetricInfo =
     MetricInfo::derived("stall_speed_up", "stall, times shorter than direct", Unit::Times, Better::Higher);
 
-/// The result of a cell, under the name of its experiment.
+/// The result of a cell, keyed by its experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -31,7 +31,7 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// The cells, of which only a probe has several.
+    /// One cell, except for a probe, which may have several.
     pub fn cells(&self) -> Vec<&dyn AnyCell> {
         match self {
             Self::Ingest(cell) => vec![&**cell],
@@ -43,12 +43,12 @@ impl Measured {
         }
     }
 
-    /// Those of one experiment: all or none.
+    /// All cells if they are of this experiment, otherwise none.
     pub fn of<C: Cell>(&self) -> impl Iterator<Item = &C> {
         self.cells().into_iter().filter_map(|cell| (cell as &dyn Any).downcast_ref())
     }
 
-    /// The quantities that sum it up.
+    /// Metrics for the summary line of a cell.
     pub fn headlines(&self) -> Vec<(&'static MetricInfo, Measurement)> {
         let all = match self {
             Self::Probe(cells) => BEST.iter().filter_map(|best| Some((&best.info, best.of(cells)?))).collect(),
@@ -57,7 +57,7 @@ impl Measured {
         all.into_iter().filter(|(info, _)| info.is_headline).collect()
     }
 
-    /// A quantity by its name; of a probe that measured several things, the best of them.
+    /// Of a probe with several cells, the best value.
     pub fn metric(&self, name: &str) -> Option<Measurement> {
         match self {
             Self::Probe(cells) if cells.len() != 1 || BEST.iter().any(|best| best.info.name == name) => {
@@ -87,7 +87,7 @@ impl From<ProbeCell> for Measured {
 }
 
 impl Step {
-    /// Every quantity that a study may ask of it, those among them that compare cells.
+    /// Every metric that a study may refer to, including those that compare cells.
     pub fn metrics(self) -> Vec<&'static MetricInfo> {
         fn infos<C: ?Sized>(metrics: &'static [Metric<C>]) -> Vec<&'static MetricInfo> {
             metrics.iter().map(|metric| &metric.info).collect()
@@ -106,7 +106,7 @@ impl Step {
     }
 }
 
-/// What is said of a quantity, of whichever experiment has it first.
+/// The first experiment that has the metric.
 pub fn metric_info(name: &str) -> Option<&'static MetricInfo> {
     let singles = ProbeCell::METRICS.iter().map(|metric| &metric.info);
     Step::ALL.into_iter().flat_map(Step::metrics).chain(singles).find(|info| info.name == name)

@@ -1,4 +1,4 @@
-//! What bytes came from or went to: the storage, the tier that was emulated, and the page cache.
+//! Where bytes came from or went: storage, emulated tier, page cache.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum TierKind {
 }
 
 impl TierKind {
-    /// In words.
+    /// For display: "shaped in this process".
     pub fn describe(self) -> &'static str {
         match self {
             Self::Device => "a real device",
@@ -35,12 +35,12 @@ pub enum CacheState {
     Cold,
     /// At most 5 % of the bytes came from the device.
     Warm,
-    /// Neither, or unknown.
+    /// Anything between, or unknown.
     Mixed,
 }
 
 impl CacheState {
-    /// In a word, as the record has it.
+    /// The word in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -49,7 +49,7 @@ impl CacheState {
         }
     }
 
-    /// The state of several repeats: theirs, or mixed where they differ; `None` without a repeat.
+    /// Mixed if the repeats differ; `None` without a repeat.
     pub fn of_all(states: impl IntoIterator<Item = Self>) -> Option<Self> {
         states.into_iter().reduce(|all, state| if all == state { all } else { Self::Mixed })
     }
@@ -68,13 +68,13 @@ pub struct CacheEvidence {
 }
 
 impl CacheEvidence {
-    /// The share of the bytes that came from memory; `None` when the kernel does not tell or nothing was read.
+    /// Fraction of the bytes; `None` if the kernel does not report it or nothing was read.
     pub fn from_memory(&self) -> Option<f64> {
         let block = self.block_bytes?;
         (self.bytes_read > 0).then(|| 1.0 - block as f64 / self.bytes_read as f64)
     }
 
-    /// What it shows.
+    /// Mixed if the kernel does not report enough to decide.
     pub fn state(&self) -> CacheState {
         match self.from_memory() {
             Some(share) if share <= 0.05 => CacheState::Cold,
@@ -106,21 +106,21 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// A medium whose cache state is that of its evidence.
+    /// Derives the cache state from the evidence.
     pub fn new(storage: String, tier: Option<(&str, TierKind)>, evidence: Vec<CacheEvidence>) -> Self {
         let cache = CacheState::of_all(evidence.iter().map(CacheEvidence::state));
         let (tier, kind) = tier.map(|(name, kind)| (name.to_owned(), kind)).unzip();
         Self { storage, tier, kind, cache, evidence }
     }
 
-    /// The largest share of a repeat's bytes that came from memory; `None` where it is not known of any.
+    /// Largest over the repeats; `None` if unknown for all.
     pub fn from_memory(&self) -> Option<f64> {
-        // Read-ahead may fetch more than was read; no byte came from memory then.
+        // Readahead may fetch more than was read; then no byte came from memory.
         let shares = self.evidence.iter().filter_map(|evidence| evidence.from_memory().map(|share| share.max(0.0)));
         shares.reduce(f64::max)
     }
 
-    /// The largest share of the files that was in memory before a repeat.
+    /// Largest over the repeats, as a fraction of the files.
     pub fn resident_before(&self) -> Option<f64> {
         self.evidence.iter().filter_map(|evidence| evidence.resident_before).reduce(f64::max)
     }

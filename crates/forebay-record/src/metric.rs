@@ -1,53 +1,53 @@
-//! Quantities of cells, each declared once: what it is called, its unit, which way is better, and how it is read.
+//! Metrics of cells, each declared once: name, label, unit, which way is better, and how to read it from a cell.
 //!
-//! An experiment's table of metrics stands beside its cell. Studies, tables, comparisons, CSV, published values and figure
-//! axes ask it; nothing else knows a quantity by name.
+//! An experiment's table of metrics is beside its cell. Studies, tables, comparisons, CSV, published values and figure axes use it; nothing
+//! else knows a metric by name.
 
-/// A quantity of a cell: its value and the repeats it is the median of.
+/// A value and the repeats it is the median of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// The cell's value.
+    /// Median of the repeats, or a value measured once per cell.
     pub value: f64,
-    /// The value of every kept repeat; empty where it has none.
+    /// One value per kept repeat; empty if it has none.
     pub repeats: Vec<f64>,
 }
 
 impl Measurement {
-    /// A value without repeats.
+    /// A value measured once per cell, without repeats.
     pub fn single(value: f64) -> Self {
         Self { value, repeats: Vec::new() }
     }
 
-    /// The median of some repeats, or what stands in for it where there are none.
+    /// The median of the repeats, or `otherwise` without any.
     pub(crate) fn median(repeats: Vec<f64>, otherwise: Option<f64>) -> Option<Self> {
         let value = forebay_units::median(&repeats).or(otherwise)?;
         Some(Self { value, repeats })
     }
 }
 
-/// What a quantity is measured in.
+/// Unit of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Something per second: `Rate("images")`.
     Rate(&'static str),
-    /// Seconds.
+    /// Durations of steps, saves and whole runs.
     Seconds,
-    /// Microseconds.
+    /// For latencies of single requests.
     Microseconds,
-    /// A share of 1, shown in percent.
+    /// A fraction of 1, shown in percent.
     Share,
-    /// How many times as much.
+    /// A ratio: how many times as much.
     Times,
-    /// Bytes.
+    /// Sizes, traffic and memory, not rates.
     Bytes,
-    /// A number of things.
+    /// A number of the things it names.
     Count(&'static str),
-    /// A unit that is only written out.
+    /// A unit without a rule of its own; it is only appended.
     Named(&'static str),
 }
 
 impl Unit {
-    /// After a number: "images/s", "s", "%".
+    /// Follows a number: "images/s", "s", "%".
     pub fn symbol(self) -> String {
         match self {
             Self::Rate(what) => format!("{what}/s"),
@@ -60,7 +60,7 @@ impl Unit {
         }
     }
 
-    /// Along an axis: "images per second", "seconds".
+    /// For axes: "images per second", "seconds".
     pub fn words(self) -> String {
         match self {
             Self::Rate(what) => format!("{what} per second"),
@@ -71,42 +71,42 @@ impl Unit {
     }
 }
 
-/// Which way a quantity is better.
+/// Whether more or less of a metric is an improvement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// Rates, shares of a ceiling, utilisation.
+    /// Rates, fractions of a ceiling, utilisation.
     Higher,
-    /// Times and costs.
+    /// Times, costs and memory.
     Lower,
-    /// A fact of the cell, neither good nor bad.
+    /// A property of the cell, neither good nor bad.
     Neither,
 }
 
-/// What is said of a quantity, whatever cell it is of.
+/// Description of a metric, independent of the cell's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetricInfo {
-    /// In records, study files, CSV and JSON: `images_per_s`.
+    /// Key in records, study files, CSV and JSON: `images_per_s`.
     pub name: &'static str,
-    /// To people: "sequential read".
+    /// For people: "sequential read".
     pub label: &'static str,
     #[allow(missing_docs)]
     pub unit: Unit,
     #[allow(missing_docs)]
     pub better: Better,
-    /// Whether two runs are compared by it.
+    /// Whether comparisons of two runs use it.
     pub is_compared: bool,
-    /// The rate by which runs of unlike work are compared in its place.
+    /// Rate to compare instead if the runs did different amounts of work.
     pub or_by_rate: Option<&'static str>,
-    /// Whether the line of a finished cell has it.
+    /// Whether the summary line of a finished cell shows it.
     pub is_headline: bool,
-    /// Whether the table of cells shows it to people; programs are given all.
+    /// Whether tables for people show it; CSV and JSON have all.
     pub in_table: bool,
-    /// Whether a value below zero means something.
+    /// Whether negative values are valid.
     pub is_signed: bool,
 }
 
 impl MetricInfo {
-    /// A quantity that a report derives from several cells, as a speed-up.
+    /// A metric that a report derives from several cells, such as a speed-up.
     pub const fn derived(name: &'static str, label: &'static str, unit: Unit, better: Better) -> Self {
         Self {
             name,
@@ -121,7 +121,7 @@ impl MetricInfo {
         }
     }
 
-    /// In a table whose values have no unit: "sequential read, MB/s".
+    /// For tables whose values have no unit: "sequential read, MB/s".
     pub fn heading(&self) -> String {
         match self.unit {
             Unit::Share | Unit::Times | Unit::Bytes | Unit::Count(_) => self.label.to_owned(),
@@ -130,7 +130,7 @@ impl MetricInfo {
         }
     }
 
-    /// Along an axis: "Sequential read in MB per second".
+    /// For axes: "Sequential read in MB per second".
     pub fn axis(&self) -> String {
         let text = match self.unit {
             Unit::Times | Unit::Count(_) => self.label.to_owned(),
@@ -141,15 +141,14 @@ impl MetricInfo {
         letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
     }
 
-    /// Whether a number can be one of its values.
     fn admits(&self, value: &f64) -> bool {
         value.is_finite() && (*value >= 0.0 || self.is_signed)
     }
 }
 
-/// A quantity of cells of one experiment.
+/// A metric of one experiment's cells.
 pub struct Metric<C: ?Sized> {
-    /// What is said of it.
+    /// Name, label, unit and use.
     pub info: MetricInfo,
     read: fn(&C) -> Option<Measurement>,
 }
@@ -159,7 +158,7 @@ impl<C: ?Sized> Metric<C> {
         Self { info, read }
     }
 
-    /// A quantity of which more is better.
+    /// A metric of which more is better.
     pub const fn higher(
         name: &'static str,
         label: &'static str,
@@ -169,7 +168,7 @@ impl<C: ?Sized> Metric<C> {
         Self::new(MetricInfo::derived(name, label, unit, Better::Higher), read)
     }
 
-    /// A quantity of which less is better.
+    /// A metric of which less is better.
     pub const fn lower(
         name: &'static str,
         label: &'static str,
@@ -179,7 +178,7 @@ impl<C: ?Sized> Metric<C> {
         Self::new(MetricInfo::derived(name, label, unit, Better::Lower), read)
     }
 
-    /// A fact that is neither good nor bad.
+    /// Neither good nor bad.
     pub const fn fact(
         name: &'static str,
         label: &'static str,
@@ -189,37 +188,37 @@ impl<C: ?Sized> Metric<C> {
         Self::new(MetricInfo::derived(name, label, unit, Better::Neither), read)
     }
 
-    /// Two runs are compared by it.
+    /// Used in comparisons of two runs.
     pub const fn compared(mut self) -> Self {
         self.info.is_compared = true;
         self
     }
 
-    /// Where the work of two runs differs, they are compared by this rate instead.
+    /// Compared by this rate instead if the work of two runs differs.
     pub const fn or_by_rate(mut self, rate: &'static str) -> Self {
         self.info.or_by_rate = Some(rate);
         self
     }
 
-    /// The line of a finished cell has it.
+    /// Shown in the summary line of a finished cell.
     pub const fn headline(mut self) -> Self {
         self.info.is_headline = true;
         self
     }
 
-    /// The table of cells leaves it to programs.
+    /// Left out of tables for people.
     pub const fn for_programs(mut self) -> Self {
         self.info.in_table = false;
         self
     }
 
-    /// It may be below zero.
+    /// Accepts negative values, which are dropped otherwise.
     pub const fn signed(mut self) -> Self {
         self.info.is_signed = true;
         self
     }
 
-    /// Its value and repeats; `None` when the cell does not have it, or not as a number that it can be.
+    /// `None` if the cell has no value, or an invalid one.
     pub fn of(&self, cell: &C) -> Option<Measurement> {
         let found = (self.read)(cell).filter(|found| self.info.admits(&found.value))?;
         let repeats = found.repeats.into_iter().filter(|value| self.info.admits(value)).collect();

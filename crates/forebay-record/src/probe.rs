@@ -7,7 +7,7 @@ use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Disturbed, Levels, Medium, Step, TierKind};
 
-/// Access pattern.
+/// How the probe accesses the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -23,7 +23,7 @@ pub enum ProbeMode {
 }
 
 impl ProbeMode {
-    /// In words.
+    /// For display: "sequential read".
     pub fn describe(self) -> &'static str {
         match self {
             Self::SequentialWrite => "sequential write",
@@ -34,7 +34,7 @@ impl ProbeMode {
     }
 }
 
-/// I/O method.
+/// System calls that make the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -51,7 +51,7 @@ impl Engine {
     /// In the order in which they are shown.
     pub const ALL: [Self; 3] = [Self::Sync, Self::Direct, Self::Uring];
 
-    /// As the command line has it.
+    /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sync => "sync",
@@ -65,39 +65,39 @@ impl Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// Median.
+    /// Half of the requests were faster.
     #[serde(deserialize_with = "number_or_null")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p50: f64,
-    /// 90th percentile.
+    /// Latency that 90 % of the requests stay within.
     #[serde(deserialize_with = "number_or_null")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p90: f64,
-    /// 99th percentile.
+    /// Latency that 99 % of the requests stay within.
     #[serde(deserialize_with = "number_or_null")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p99: f64,
-    /// 99.9th percentile.
+    /// Latency that 99.9 % of the requests stay within.
     #[serde(deserialize_with = "number_or_null")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub p999: f64,
-    /// Maximum.
+    /// The slowest request, exact; percentiles are bucket bounds.
     #[serde(deserialize_with = "number_or_null")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub max: f64,
 }
 
 impl Latency {
-    /// Latencies that are not known.
+    /// For emulated writes, whose single requests are not timed.
     pub const UNKNOWN: Self = Self { p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, p999: f64::NAN, max: f64::NAN };
 
-    /// Whether they are known.
+    /// Emulated writes have no latencies: see [`Self::UNKNOWN`].
     pub fn is_known(&self) -> bool {
         [self.p50, self.p90, self.p99, self.p999, self.max].iter().all(|value| value.is_finite())
     }
 }
 
-/// What JSON writes for a number that is none.
+/// JSON writes NaN as null.
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
@@ -108,31 +108,31 @@ fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
 pub struct LatencyBucket {
     /// Upper bound of the bucket in microseconds.
     pub upto_us: f64,
-    /// Number of requests.
+    /// Requests in this bucket.
     pub n: u64,
 }
 
-/// One measured repeat.
+/// One kept repeat: raw values, from which the cell's medians follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeRepeat {
     /// Bytes read or written.
     pub bytes: u64,
-    /// Completed requests.
+    /// Requests that completed; files in mode `files`.
     pub n_requests: u64,
     /// Wall clock from the first request to the last completion, fsync included, in seconds.
     pub wall_s: f64,
-    /// Processor time of the whole process during the repeat, in seconds.
+    /// CPU time of the whole process during the repeat, in seconds.
     pub cpu_s: f64,
 }
 
 impl ProbeRepeat {
-    /// Megabytes (10^6 bytes) a second.
+    /// MB (10^6 bytes) per second over the wall clock.
     pub fn mb_per_s(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.wall_s
     }
 
-    /// Requests a second.
+    /// Requests per second over the wall clock; files per second in mode `files`.
     pub fn iops(&self) -> f64 {
         self.n_requests as f64 / self.wall_s
     }
@@ -142,16 +142,16 @@ impl ProbeRepeat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeCell {
-    /// Access pattern.
+    /// How the storage was accessed.
     pub mode: ProbeMode,
-    /// I/O method.
+    /// System calls that made the requests.
     pub engine: Engine,
     /// Bytes per request, or per file where all have one size; `None` for mixed sizes.
     pub block: Option<u64>,
     /// Mix of request sizes in the syntax of fio's `bssplit`, or the source of the sizes; `None` for a single size.
     #[serde(default)]
     pub mix: Option<String>,
-    /// Requests in flight.
+    /// Requests in flight at a time.
     pub depth: u64,
     /// Median MB (10^6 bytes) per second.
     pub mb_per_s: f64,
@@ -176,19 +176,19 @@ pub struct ProbeCell {
 }
 
 impl ProbeCell {
-    /// Says that what was measured is a device throttled by the kernel.
+    /// Marks the measured device as throttled by the kernel.
     pub fn on_kernel_tier(&mut self, name: &str) {
         (self.medium.tier, self.medium.kind) = (Some(name.to_owned()), Some(TierKind::Kernel));
     }
 }
 
-/// The rate of the fastest cell of a mode, in requests or bytes.
+/// The fastest cell counts.
 fn best(cells: &[ProbeCell], mode: ProbeMode, rate: &'static Metric<ProbeCell>) -> Option<Measurement> {
     let of_mode = cells.iter().filter(|cell| cell.mode == mode).filter_map(|cell| rate.of(cell));
     of_mode.max_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// What a study asks of a probe: the best setting of each mode.
+/// For studies: the best cell of each mode.
 pub(crate) const BEST: &[Metric<[ProbeCell]>] = &[
     Metric::higher("read_mb_per_s", "sequential read", Unit::Rate("MB"), |cells: &[ProbeCell]| {
         best(cells, ProbeMode::SequentialRead, &ProbeCell::MB_PER_S)
@@ -211,7 +211,7 @@ pub(crate) const BEST: &[Metric<[ProbeCell]>] = &[
     .headline(),
 ];
 
-/// Metrics that code refers to; what each is stands in its label.
+/// Metrics that code refers to; their labels describe them.
 impl ProbeCell {
     #[allow(missing_docs)]
     pub const MB_PER_S: Metric<Self> = Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
@@ -243,7 +243,7 @@ impl Cell for ProbeCell {
             .text("mode", self.mode.describe())
             .text("engine", self.engine.name())
             .integer("depth", self.depth)
-            // What the lengths of files are is said in words, by the mix.
+            // The lengths of files are described by the mix.
             .integer("block", self.block.filter(|_| self.mode != ProbeMode::Files))
             .text("mix", self.mix.as_deref())
             .text("tier", self.medium.tier.as_deref())

@@ -1,7 +1,7 @@
 //! The JSON Schema of what this version writes: a record of any command, or a line of a study's `record.jsonl`.
 //!
-//! Types and descriptions come from the structs. Every field that is always written is required; readers must ignore fields
-//! they do not know, since later versions add some.
+//! Types and descriptions come from the structs. Fields that are always written are required; readers must ignore unknown fields, since
+//! later versions add some.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::{RecursiveTransform, Transform};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Cause, Cell, CheckpointCell, IngestCell, ProbeCell, Record, SCHEMA, StudyLine, TrainCell, WorkloadCell};
 
-/// The schema of a record, in the dialect of draft 2020-12.
+/// In the dialect of draft 2020-12.
 pub fn json_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let records = [
@@ -40,7 +40,7 @@ pub fn json_schema() -> Value {
     schema.to_value()
 }
 
-/// The record of a command under its own name, which holds no other command.
+/// Each command has its own definition, which fixes the field `command`.
 fn record_of<C: Cell + JsonSchema>(generator: &mut SchemaGenerator) -> (String, Value) {
     let mut schema = Record::<C>::json_schema(generator).to_value();
     schema["properties"]["schema"]["const"] = SCHEMA.into();
@@ -48,7 +48,7 @@ fn record_of<C: Cell + JsonSchema>(generator: &mut SchemaGenerator) -> (String, 
     (C::schema_name().replace("Cell", "Record"), schema)
 }
 
-/// Seconds by cause. The keys of a map are not described by schemars where its key type has several alternatives.
+/// schemars does not describe the keys of a map whose key type has several alternatives.
 pub(crate) fn by_cause(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -57,8 +57,7 @@ pub(crate) fn by_cause(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Leaves out what only Rust has: formats such as `uint64`, what it reads where a field is missing, the name of its null, and ends
-/// of lines in comments.
+/// Removes what only matters in Rust: formats such as `uint64`, defaults of missing fields, the name of null, and line ends in comments.
 fn make_plain(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");

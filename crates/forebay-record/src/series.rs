@@ -1,4 +1,4 @@
-//! What the machine did meanwhile: one row a tick, one column a quantity.
+//! System activity over time: one row per tick, one column per quantity.
 
 use forebay_units::parse_utc;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reads {
-    /// Seconds per entry.
+    /// Length of an interval, in seconds; longer in long runs, whose entries are merged.
     pub every_s: f64,
     /// Megabytes (10^6 bytes) read in each interval.
     pub mb: Vec<f64>,
@@ -54,44 +54,42 @@ pub struct Column {
 pub struct Mark {
     /// Time in seconds since the start of the series.
     pub time_s: f64,
-    /// Description.
+    /// What happened: the name of the cell or repeat.
     pub what: String,
 }
 
 impl Series {
-    /// The values of a column; `None` when there is no such column.
+    /// `None` if there is no such column.
     pub fn values(&self, name: &str) -> Option<&[Option<f64>]> {
         self.columns.iter().find(|column| column.name == name).map(|column| column.values.as_slice())
     }
 
-    /// The time that a row speaks of, in seconds: since the row before, or since the beginning.
+    /// Time that a row covers, in seconds: since the row before, or since the beginning.
     pub fn span_s(&self, row: usize) -> Option<f64> {
         let before = row.checked_sub(1).map_or(0.0, |before| self.time_s[before]);
         self.time_s.get(row).map(|time| time - before)
     }
 
-    /// The total of a rate: of bytes a second the bytes. Rows without a value add nothing; `None` when there is none
-    /// with a value.
+    /// Integral of a rate: of bytes per second, the bytes. Rows without a value add nothing; `None` if no row has one.
     pub fn total(&self, name: &str) -> Option<f64> {
         let values = self.values(name)?.iter().enumerate();
         let known = values.filter_map(|(row, value)| Some((*value)? * self.span_s(row)?));
         known.fold(None, |total, amount| Some(total.unwrap_or(0.0) + amount))
     }
 
-    /// A tick that came later than half an interval after its deadline.
+    /// More than half an interval after its deadline.
     pub fn is_late(&self, row: usize) -> bool {
         self.late_s.get(row).is_some_and(|late| *late > self.interval_s / 2.0)
     }
 
-    /// Adds a later series at the end, as far behind this one's beginning as it began later. A column that only one of
-    /// the two has is unknown in the other.
+    /// Appends a later series at its distance in time. A column that only one of the two has is unknown in the other.
     pub fn append(&mut self, later: Self) {
         if self.is_empty() {
             *self = later;
             return;
         }
         let began = |text: &str| parse_utc(text).map_or(0.0, |since| since.as_secs_f64());
-        // Where the clock was set back meanwhile, the later one follows at once.
+        // If the clock was set back meanwhile, the later one follows at once.
         let end = self.time_s.last().copied().unwrap_or(0.0);
         let shift = (began(&later.started_at) - began(&self.started_at)).max(end);
         let (n_before, n_later) = (self.time_s.len(), later.time_s.len());
@@ -112,7 +110,7 @@ impl Series {
         self.columns.iter_mut().for_each(|column| column.values.resize(n_before + n_later, None));
     }
 
-    /// Whether there is not a single row.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.time_s.is_empty()
     }

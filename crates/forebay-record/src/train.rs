@@ -1,7 +1,7 @@
 //! The cells of `forebay train`.
 //!
-//! The time of a run is cut as the accelerator sees it: every moment is a wait for data, a copy to the device, a
-//! computation, a checkpoint, a validation, or something else, and the parts sum to the wall clock.
+//! Time is divided as the accelerator sees it: every moment is a wait for data, a copy to the device, a computation, a checkpoint, a
+//! validation, or other, and the parts sum to the wall clock.
 
 mod metrics;
 
@@ -14,7 +14,7 @@ use crate::cause::ByCause;
 use crate::metric::Measurement;
 use crate::{Disturbed, Failure, Medium, Reads, TrainCheckpoints, TriedThreads};
 
-/// One training step.
+/// One training step, divided as the accelerator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainStep {
@@ -26,7 +26,7 @@ pub struct TrainStep {
     pub compute_s: f64,
     /// Seconds training stood still for a checkpoint.
     pub checkpoint_s: f64,
-    /// Seconds of anything else, without validation.
+    /// Seconds between the other parts, without validation.
     #[serde(default)]
     pub other_s: f64,
     /// Loss of the batch; `None` when nothing was computed or it was not a number.
@@ -37,9 +37,9 @@ pub struct TrainStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainTotals {
-    /// Completed steps.
+    /// Steps that ended; an interrupted one is not counted.
     pub n_steps: u64,
-    /// Images trained on.
+    /// Images trained on, failed samples not included.
     pub images: u64,
     /// Samples that failed and were skipped.
     pub failed: u64,
@@ -51,18 +51,18 @@ pub struct TrainTotals {
     pub wait_s: f64,
     /// Seconds it was idle while its batch was copied to the device.
     pub copy_s: f64,
-    /// Seconds it computed.
+    /// Seconds it computed, summed over the steps.
     pub compute_s: f64,
     /// Seconds training stood still for checkpoints.
     pub checkpoint_s: f64,
     /// Seconds training stood still for validation.
     #[serde(default)]
     pub validate_s: f64,
-    /// Seconds of anything else.
+    /// Seconds between the other parts: bookkeeping of the harness.
     pub other_s: f64,
     /// Part of `wait_s` before the first batch, in seconds.
     pub first_wait_s: f64,
-    /// Processor time of the whole process during the run, user and system, in seconds.
+    /// CPU time of the whole process during the run, user and system, in seconds.
     pub cpu_s: f64,
     /// Accelerator utilisation: `compute_s` over the wall clock without validation.
     pub au_epoch: f64,
@@ -94,23 +94,23 @@ pub struct TrainTotals {
 }
 
 impl TrainTotals {
-    /// Images a second of the wall clock, validation left out.
+    /// Over the wall clock without validation.
     pub fn images_per_s(&self) -> f64 {
         self.images as f64 / (self.wall_s - self.validate_s)
     }
 
-    /// Megabytes (10^6 bytes) moved a second, validation left out.
+    /// MB (10^6 bytes) per second read, over the wall clock without validation.
     pub fn mb_per_s(&self) -> f64 {
         self.bytes as f64 / 1e6 / (self.wall_s - self.validate_s)
     }
 
-    /// The share of the wait in the time after the first batch, validation left out.
+    /// Wait over the time after the first batch, without validation.
     pub fn wait_share(&self) -> Option<f64> {
         let after = self.wall_s - self.validate_s - self.first_wait_s;
         (after > 0.0).then(|| (self.wait_s - self.first_wait_s) / after)
     }
 
-    /// The sum of the parts, which is the wall clock.
+    /// Must equal the wall clock.
     pub fn parts_s(&self) -> f64 {
         self.wait_s + self.copy_s + self.compute_s + self.checkpoint_s + self.validate_s + self.other_s
     }
@@ -129,14 +129,14 @@ pub struct Baseline {
     pub is_mean: bool,
 }
 
-/// What would help most.
+/// The change that would help most.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {
     /// `prefetch`, `threads`, `storage`, `decode`, `order`, `checkpoint`, or `none` when the accelerator is the limit; empty where
     /// unknown.
     pub name: String,
-    /// Recommended change.
+    /// What to change, with the flag if there is one.
     pub advice: String,
     /// Seconds this run would save.
     pub saves_s: f64,
@@ -176,13 +176,13 @@ pub struct Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Validation {
-    /// Number of samples.
+    /// Samples that were evaluated.
     pub n_samples: u64,
     /// Mean loss; `None` when it was not a number.
     pub loss: Option<f32>,
     /// Top-1 accuracy, as a fraction of 1.
     pub accuracy: f64,
-    /// Duration in seconds.
+    /// Time that training stood still for it, in seconds.
     pub seconds: f64,
 }
 
@@ -215,7 +215,7 @@ pub struct TrainCell {
     /// Number of classes; `None` for an emulated accelerator.
     #[serde(default)]
     pub classes: Option<u64>,
-    /// Samples per step.
+    /// Samples in the batch of each step.
     pub batch: u64,
     /// Steps per pass over the data.
     pub steps_per_epoch: u64,
@@ -227,7 +227,7 @@ pub struct TrainCell {
     /// Thread counts that the tuner tried, in order.
     #[serde(default)]
     pub tried: Vec<TriedThreads>,
-    /// Batches prepared ahead.
+    /// Batches prepared ahead; 0 means that work happened only while the accelerator waited.
     pub prefetch: u64,
     /// Batches copied to the device ahead.
     #[serde(default)]

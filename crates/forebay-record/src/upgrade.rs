@@ -1,6 +1,6 @@
-//! Records of schema 1, read as if they were of schema 2.
+//! Reads records of schema 1 as if they were of schema 2.
 //!
-//! In schema 1 the medium's fields lay beside the settings, cache states and evidence in every repeat, a workload's shares were
+//! In schema 1 the medium's fields were beside the settings, cache states and evidence in every repeat, a workload's shares were
 //! percentages, a cause had two names, and a study's cell had a field per experiment.
 
 use serde::de::DeserializeOwned;
@@ -8,15 +8,12 @@ use serde_json::{Map, Value};
 
 use crate::{SCHEMA, Step, StudyLine};
 
-/// The schema before this one.
 const BEFORE: &str = "forebay-record/1";
 
-/// Whether records of a schema can be read.
 pub(crate) fn is_known(schema: &str) -> bool {
     [SCHEMA, BEFORE].contains(&schema)
 }
 
-/// A record of an experiment, of any known schema.
 pub(crate) fn from_record<R: DeserializeOwned>(schema: &str, step: Step, text: &str) -> serde_json::Result<R> {
     if schema != BEFORE {
         return serde_json::from_str(text);
@@ -29,13 +26,12 @@ pub(crate) fn from_record<R: DeserializeOwned>(schema: &str, step: Step, text: &
     serde_json::from_value(record)
 }
 
-/// A line of a study's record.
 pub(crate) fn from_line(schema: &str, line: &str) -> serde_json::Result<StudyLine> {
     if schema != BEFORE {
         return serde_json::from_str(line);
     }
     let mut value: Value = serde_json::from_str(line)?;
-    // Below a head of that schema stand lines of this one where a later version went on.
+    // A later version may have resumed the run: then lines of this schema follow a head of the old one.
     let is_before =
         |line: &&mut Map<String, Value>| line.get("line") == Some(&"cell".into()) && !line.contains_key("measured");
     if let Some(cell) = value.as_object_mut().filter(is_before) {
@@ -44,7 +40,7 @@ pub(crate) fn from_line(schema: &str, line: &str) -> serde_json::Result<StudyLin
     serde_json::from_value(value)
 }
 
-/// The field of the experiment that was run becomes the one that says what was measured.
+/// The field named after the experiment becomes `measured`.
 fn of_study_cell(cell: &mut Map<String, Value>) {
     for step in Step::ALL {
         let name = if step == Step::Inspect { "inspection" } else { step.name() };
@@ -76,8 +72,7 @@ fn of_cell(step: Step, cell: &mut Value) {
     }
 }
 
-/// The fields of a medium, from beside the settings into one place.
-/// A training's cache state was that of one of its runs.
+/// Moves the medium's fields into one object. A training's cache state was that of one of its runs.
 fn with_medium(cell: &mut Map<String, Value>, is_of_one: bool) {
     let mut medium = taken(cell, [("storage", "storage"), ("tier", "tier"), ("tier_kind", "kind"), ("cache", "cache")]);
     let mut evidence: Vec<Value> = Vec::new();
@@ -97,7 +92,6 @@ fn with_medium(cell: &mut Map<String, Value>, is_of_one: bool) {
     cell.insert("medium".to_owned(), medium.into());
 }
 
-/// The last and the first tier of checkpoints.
 fn with_tiers(cell: &mut Map<String, Value>) {
     let medium = taken(cell, [("storage", "storage"), ("tier", "tier"), ("tier_kind", "kind")]);
     let burst = [("burst_storage", "storage"), ("burst_tier", "tier"), ("burst_tier_kind", "kind")];
@@ -108,13 +102,13 @@ fn with_tiers(cell: &mut Map<String, Value>) {
     }
 }
 
-/// The fields that are there and not null, under their new names.
+/// Skips fields that are missing or null.
 fn taken<const N: usize>(cell: &mut Map<String, Value>, names: [(&str, &str); N]) -> Map<String, Value> {
     let known = names.into_iter().filter_map(|(old, new)| Some((new.to_owned(), cell.remove(old)?)));
     known.filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// Percentages become shares, and the wait for a slot has the name that it has in training.
+/// Percentages become fractions, and the wait for a slot gets its name from training.
 fn of_workload(cell: &mut Map<String, Value>) {
     of_workload_totals(cell);
     for name in ["runs", "epochs_of"] {

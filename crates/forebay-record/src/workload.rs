@@ -18,15 +18,15 @@ use crate::{Cell, CheckpointPlace, Disturbed, Failure, Levels, Lever, Medium, Re
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantiles {
-    /// Mean.
+    /// Arithmetic mean over the steps.
     pub mean: f64,
-    /// Median.
+    /// Half of the steps were faster.
     pub p50: f64,
-    /// 90th percentile.
+    /// Time that 90 % of the steps stay within.
     pub p90: f64,
-    /// 99th percentile.
+    /// Time that 99 % of the steps stay within.
     pub p99: f64,
-    /// Maximum.
+    /// Time of the slowest step.
     pub max: f64,
 }
 
@@ -69,13 +69,13 @@ pub struct WorkloadTotals {
     pub barrier_s: f64,
     /// Steps, summed over accelerators.
     pub steps: u64,
-    /// Number of processes.
+    /// Processes of the run: MPI ranks, or 1.
     pub ranks: u64,
     /// Number of accelerators over all processes.
     pub accelerators: u64,
     /// Conditions that change the meaning of these numbers.
     pub warnings: Vec<String>,
-    /// Samples trained on.
+    /// Samples trained on, over all accelerators and epochs.
     pub samples: u64,
     /// Bytes read for them, from storage or page cache.
     pub bytes_moved: u64,
@@ -124,7 +124,7 @@ pub struct WorkloadTotals {
 pub struct WorkloadEpoch {
     /// Index of the accelerator over all ranks.
     pub accelerator: u64,
-    /// Epoch, from 1.
+    /// Epoch of the run, from 1.
     pub epoch: u64,
     /// Start in seconds since the start of the run.
     pub start_s: f64,
@@ -132,14 +132,14 @@ pub struct WorkloadEpoch {
     pub wall_s: f64,
     /// Seconds from its start to the first batch.
     pub first_batch_s: f64,
-    /// Completed steps.
+    /// Steps that ended; an interrupted one is not counted.
     pub n_steps: u64,
     /// Steps after which a checkpoint was saved, from 1.
     #[serde(default)]
     pub saved_after: Vec<u64>,
     /// Seconds waited for data.
     pub wait_s: f64,
-    /// Seconds computed.
+    /// Seconds of emulated computation.
     pub compute_s: f64,
     /// Seconds waited at barriers.
     pub barrier_s: f64,
@@ -156,7 +156,7 @@ pub struct WorkloadEpoch {
     /// Steps of that evaluation.
     #[serde(default)]
     pub eval_steps: u64,
-    /// Seconds it computed.
+    /// Seconds of emulated computation in that evaluation.
     #[serde(default)]
     pub eval_compute_s: f64,
     /// Wait for the batch of each step, in seconds.
@@ -199,7 +199,7 @@ pub struct Judged {
     pub what: String,
     /// Measured value; `None` where unknown.
     pub value: Option<f64>,
-    /// Required value.
+    /// Least value that meets it, as a fraction of 1.
     pub limit: f64,
     /// Whether the value reaches the limit.
     pub is_met: bool,
@@ -211,9 +211,9 @@ pub struct Judged {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadRank {
-    /// Rank, from 0.
+    /// MPI rank, from 0.
     pub rank: u64,
-    /// Host name.
+    /// Name of the host it ran on.
     pub host: String,
     /// Cores available to the process.
     pub n_cores: u64,
@@ -239,7 +239,7 @@ pub struct WorkloadCell {
     pub format: String,
     /// Number of training files.
     pub n_files: u64,
-    /// Samples per file.
+    /// Samples in each training file.
     pub samples_per_file: u64,
     /// Configured bytes per sample, which DLIO uses for its rates.
     pub record_length_bytes: f64,
@@ -247,11 +247,11 @@ pub struct WorkloadCell {
     pub batch: u64,
     /// Reader threads per accelerator.
     pub read_threads: u64,
-    /// Batches prepared ahead.
+    /// Batches prepared ahead per accelerator; 0 means none.
     pub prefetch: u64,
     /// Configured mean compute time per step, in seconds.
     pub computation_s: f64,
-    /// Number of epochs.
+    /// Passes over the training data.
     pub epochs: u64,
     /// Steps per epoch and accelerator.
     pub steps_per_epoch: u64,
@@ -305,18 +305,18 @@ pub struct WorkloadCell {
 }
 
 impl WorkloadCell {
-    /// The median of the runs, each quantity for itself; of a workload that was run once, that run's.
+    /// Each metric's median over the runs; of a workload that ran once, that run's value.
     fn median(&self, value: fn(&WorkloadTotals) -> Option<f64>) -> Option<Measurement> {
         Measurement::median(self.runs.iter().filter_map(value).collect(), value(&self.totals))
     }
 
-    /// Checkpoints that were written.
+    /// Checkpoints that were written, without restores.
     pub fn written(&self) -> impl Iterator<Item = &WorkloadSave> {
         self.saves.iter().filter(|save| !save.is_restore)
     }
 }
 
-/// Metrics that code refers to; what each is stands in its label.
+/// Metrics that code refers to; their labels describe them.
 impl WorkloadCell {
     #[allow(missing_docs)]
     pub const AU_EPOCH: Metric<Self> =

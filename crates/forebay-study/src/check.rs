@@ -1,4 +1,4 @@
-//! What can be wrong in a study's file beyond its syntax: names that name nothing, values that cannot be.
+//! Errors in a study's file beyond its syntax: unknown names, values out of range.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,13 @@ use super::error::{Error, Result};
 use super::steps::{self, Work};
 
 const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
-/// Rounds of a cell.
 const MAX_ROUNDS: u64 = 10_000;
 
-/// An experiment, as errors name it.
 pub(super) fn place_of(experiment: &ExperimentSpec) -> String {
     format!("experiment \"{}\"", experiment.name)
 }
 
-/// Every name can be part of a path and of an id, and names one thing.
+/// Names become parts of paths and ids, and must be unique.
 pub(super) fn names(spec: &StudySpec) -> Result<()> {
     each_once("study", [spec.name.as_str()])?;
     each_once("dataset", spec.datasets.iter().map(|dataset| dataset.name.as_str()))?;
@@ -42,7 +40,7 @@ fn each_once<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result
     Ok(())
 }
 
-/// Every name and value of an experiment, at either scale.
+/// Checks all names and values, at both scales.
 pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
     rounds(experiment)?;
     for (name, levels) in &experiment.factors {
@@ -73,18 +71,15 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
         }
     }
     if experiment.run == Step::Probe && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
-        return Err(Error::plan(
-            at(experiment, "warmups"),
-            "a probe leaves out its first run, no more and no less: give 1",
-        ));
+        return Err(Error::plan(at(experiment, "warmups"), "a probe always drops exactly its first run: give 1"));
     }
     if experiment.run == Step::Checkpoint && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
-        let reason = "the repeats are saves, of which the first is left out, no more and no less: give 1";
+        let reason = "repeats are saves, of which exactly the first is dropped: give 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
     let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
     if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
-        let reason = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";
+        let reason = "a dataset is inspected once: give repeats = 1 and warmups = 0";
         return Err(Error::plan(at(experiment, "repeats"), reason));
     }
     Ok(())
@@ -96,14 +91,13 @@ fn check_rule(experiment: &ExperimentSpec, number: usize, rule: &Rule) -> Result
         let key = format!("rule {number}, set.{name}");
         known(experiment, &key, name)?;
         if experiment.factors.contains_key(name) {
-            return Err(Error::plan(at(experiment, &key), "it is a factor, whose levels a rule cannot change"));
+            return Err(Error::plan(at(experiment, &key), "a rule cannot change the levels of a factor"));
         }
         scaled_value(experiment, &key, name, setting)?;
     }
     Ok(())
 }
 
-/// A name that the experiment's step knows.
 fn known(experiment: &ExperimentSpec, key: &str, name: &str) -> Result<()> {
     let names = steps::names(experiment.run);
     if names.contains(&name) || (experiment.run == Step::Workload && steps::is_key(name)) {
@@ -126,7 +120,7 @@ fn at(experiment: &ExperimentSpec, key: &str) -> String {
     format!("{}, {key}", place_of(experiment))
 }
 
-/// Factors of the experiment and levels that they have at one scale or the other.
+/// Levels may belong to either scale.
 fn levels_exist(experiment: &ExperimentSpec, place: &str, levels: &Levels) -> Result<()> {
     for (name, level) in levels {
         factor_exists(experiment, place, name)?;
@@ -153,7 +147,6 @@ fn factor_exists(experiment: &ExperimentSpec, place: &str, name: &str) -> Result
     Err(Error::Plan { place: place.to_owned(), reason, hint })
 }
 
-/// Everything that figures and published values speak of is there.
 pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
     for (i, reference) in spec.references.iter().enumerate() {
         let place = format!("reference {}", i + 1);
@@ -174,7 +167,7 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
             if figure.kind == FigureKind::Trace {
                 continue;
             }
-            return Err(Error::plan(place, "which experiment does it show?"));
+            return Err(Error::plan(place, "name the experiment to show"));
         };
         let experiment = find(spec, &place, name)?;
         figure.metrics.iter().try_for_each(|name| metric(experiment, &place, name))?;

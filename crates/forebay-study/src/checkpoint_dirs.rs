@@ -1,8 +1,7 @@
-//! The folders that a cell's checkpoints lie in: one a tier, empty at the start and gone at the end.
+//! The folders of a cell's checkpoints: one per tier, empty at the start and removed at the end.
 //!
-//! Tiers that are emulated in process share a folder, so each has one of its own below it. It is locked (`flock`, which
-//! the kernel lets go of with its process), so that what a killed run left can be removed and what another run is
-//! writing cannot.
+//! Tiers emulated in process share a folder, so each has a subfolder of its own. It is locked with `flock`, which the kernel releases
+//! when the process ends: leftovers of a killed run can be removed, and files of a running one cannot.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -12,17 +11,15 @@ use forebay_units::PathText;
 use super::places::{FindPlacement, Places};
 use super::steps::{Failed, Route};
 
-/// The folders of one cell.
 pub(super) struct CheckpointDirs {
     _folders: Vec<Folder>,
-    /// Where checkpoints go.
     pub(super) places: forebay_measure::Places,
-    /// What the record should say of the tiers.
+    /// For the record.
     pub(super) notes: Vec<String>,
 }
 
 impl CheckpointDirs {
-    /// Makes the folders of a route, each of which keeps so many checkpoints.
+    /// Each tier keeps `keep` checkpoints.
     pub(super) fn make(
         places: &Places<'_>,
         route: &Route,
@@ -48,15 +45,14 @@ impl CheckpointDirs {
     }
 }
 
-/// A folder, locked as long as this lives.
 struct Folder {
     path: PathBuf,
-    /// `None` where the file system knows no locks.
+    /// `None` if the file system has no locks. Held until the folder is dropped.
     _lock: Option<File>,
 }
 
 impl Folder {
-    /// Makes it, or empties what an earlier run left.
+    /// Creates the folder, or empties one that an earlier run left.
     fn make(path: PathBuf) -> Result<Self, Failed> {
         fs::create_dir_all(&path).map_err(words("make", &path))?;
         let lock = File::open(&path).map_err(words("open", &path))?;
@@ -78,7 +74,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Where this fails, the next run has another try.
+        // If this fails, the next run tries again.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

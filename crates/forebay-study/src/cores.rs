@@ -1,21 +1,18 @@
-//! Levels that depend on the machine: `"cores"`, `"cores*2"`, and `"1..cores*2"` for powers of two up to there.
+//! Levels that depend on the machine: `"cores"`, `"cores*2"`, and `"1..cores*2"` for powers of two up to that.
 //!
-//! They become numbers when the plan is made, and the plan keeps the numbers: a run that is gone on with elsewhere has the
-//! cells it was begun with.
+//! The plan replaces them by numbers and keeps those: a run resumed on another machine has the cells it began with.
 
 use forebay_record::{ExperimentSpec, Level, Levels, Scaled, StudySpec};
 
 use super::check::place_of;
 use super::error::{Error, Result};
 
-/// What takes a number of threads, requests or samples.
+/// Only these settings take counts of threads, requests or samples.
 const NUMBERS: &[&str] =
     &["batch", "batches", "depth", "device_prefetch", "epochs", "prefetch", "readers", "steps", "threads"];
 const WANTED: &str = "give a number, \"cores\", \"cores*N\", or a range of these for powers of two, as \"1..cores*2\"";
-/// No level is beyond it.
 const MAX: u64 = 1_000_000;
 
-/// Puts numbers in the place of all levels that stand for the machine's cores.
 pub(super) fn expand(spec: &mut StudySpec, n_cores: u64) -> Result<()> {
     let cores = Cores(n_cores);
     for experiment in &mut spec.experiments {
@@ -33,10 +30,9 @@ pub(super) fn expand(spec: &mut StudySpec, n_cores: u64) -> Result<()> {
     Ok(())
 }
 
-/// A key, and what is wrong there.
+/// Key, and what is wrong with it.
 type Wrong = (String, String);
 
-/// How many cores the machine has.
 struct Cores(u64);
 
 impl Cores {
@@ -70,7 +66,7 @@ impl Cores {
         Ok(())
     }
 
-    /// A factor's levels, each once where some of them came from the machine.
+    /// Duplicates that the machine's core count causes are removed.
     fn list(&self, name: &str, levels: &[Level]) -> Result<Vec<Level>, String> {
         if !levels.iter().any(|level| word(name, level).is_some()) {
             return Ok(levels.to_vec());
@@ -90,7 +86,6 @@ impl Cores {
         Ok(all)
     }
 
-    /// A single value.
     fn one(&self, name: &str, level: &Level) -> Result<Level, String> {
         match word(name, level) {
             None => Ok(level.clone()),
@@ -104,14 +99,14 @@ impl Cores {
         let Some((from, to)) = text.split_once("..") else { return Ok(vec![self.number(text, text)?]) };
         let (from, to) = (self.number(from, text)?, self.number(to, text)?);
         if from > to {
-            return Err(format!("\"{text}\": it goes from {from} to {to} here: {WANTED}"));
+            return Err(format!("\"{text}\": {from} to {to} is an empty range: {WANTED}"));
         }
         let mut all: Vec<u64> = std::iter::successors(Some(from), |n| Some(n * 2)).take_while(|n| *n < to).collect();
         all.push(to);
         Ok(all)
     }
 
-    /// A number, "cores" or "cores*N", which stands in the text.
+    /// A number, "cores" or "cores*N"; `text` is the whole level, for the error.
     fn number(&self, part: &str, text: &str) -> Result<u64, String> {
         let part = part.trim();
         let number = match part.strip_prefix("cores").map(str::trim) {
@@ -125,7 +120,7 @@ impl Cores {
     }
 }
 
-/// The text of a level that stands for the machine.
+/// `None` if the level does not depend on the machine.
 fn word<'a>(name: &str, level: &'a Level) -> Option<&'a str> {
     match level {
         Level::Text(text) if NUMBERS.contains(&name) && (text.contains("cores") || text.contains("..")) => Some(text),
@@ -176,7 +171,7 @@ mod tests {
             assert_eq!(list(4, &[word(text)]).unwrap_err(), format!("\"{text}\": {WANTED}"));
         }
         let said = list(4, &[word("cores*2..cores")]).unwrap_err();
-        assert_eq!(said, format!("\"cores*2..cores\": it goes from 8 to 4 here: {WANTED}"));
+        assert_eq!(said, format!("\"cores*2..cores\": 8 to 4 is an empty range: {WANTED}"));
         let said = Cores(4).one("threads", &word("1..cores")).unwrap_err();
         assert_eq!(said, "\"1..cores\": a range is for a factor: give one value");
     }

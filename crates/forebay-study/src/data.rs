@@ -1,5 +1,3 @@
-//! Making the data that a study's cells read.
-
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, Fault, Progress, pack};
@@ -8,10 +6,10 @@ use super::dataset::pack_plan;
 use super::error::{Error, Result};
 use super::places::{Making, ToMake};
 
-/// Makes or packs a dataset, or what is missing of it. Gives the inputs that could not be packed.
+/// Makes or packs what is missing of a dataset; returns the inputs that could not be packed.
 ///
 /// # Errors
-/// [`Error::Data`]; after a stop its source is [`forebay_dataset::Error::Cancelled`].
+/// [`Error::Data`]; after a cancellation its source is [`forebay_dataset::Error::Cancelled`].
 pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &AtomicBool) -> Result<Vec<Fault>> {
     let control = Control { threads: 0, cancel, progress };
     let made = match &wanted.making {
@@ -19,7 +17,7 @@ pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &
             forebay_dataset::make_records(workload, &wanted.dir, 0, 1, &control).map(|_| Vec::new())
         }
         Making::Make(plan) => forebay_dataset::make(plan, &wanted.dir, &control).map(|_| Vec::new()),
-        // Shards of images that we make hold the same bytes whenever those were made, and may outlive them.
+        // Generated images are the same whenever they are made, so their shards may outlive them.
         Making::Pack { made: Some(_), .. } if wanted.is_there() => Ok(Vec::new()),
         Making::Pack { packing, from, .. } => {
             pack_plan(from, *packing).and_then(|plan| pack(&plan, &wanted.dir, &control)).map(|packed| packed.skipped)

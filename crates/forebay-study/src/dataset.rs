@@ -1,4 +1,4 @@
-//! Where a study's data comes from: it is made, packed from another dataset of the study, or there already.
+//! Where a study's data comes from: generated, packed from another dataset of the study, or existing.
 
 use std::path::{Path, PathBuf};
 
@@ -9,39 +9,29 @@ use forebay_units::{PathText, did_you_mean, suggest};
 
 use super::error::{Error, Result};
 
-/// The most images a study makes: eight times ImageNet.
+/// Eight times ImageNet.
 const MAX_IMAGES: u64 = 10_000_000;
-/// What a dataset may be packed into.
 const FORMS: [&str; 3] = ["tfrecord", "tar", "tensor"];
-/// Side of the images of tensor shards, as `forebay data pack` has it.
+/// As in `forebay data pack`.
 const TENSOR_SIDE: u32 = 256;
 
-/// A dataset.
 #[derive(Debug, Clone)]
 pub struct DatasetPlan {
-    /// What experiments call it.
     pub name: String,
-    /// Where it comes from.
     pub source: DatasetSource,
 }
 
-/// Where a dataset comes from.
 #[derive(Debug, Clone)]
 pub enum DatasetSource {
-    /// It is made.
     Make(Box<MakePlan>),
-    /// It is packed from another one.
     Pack {
-        /// Into what.
         packing: Packing,
-        /// The dataset of files that is packed, which is made or there.
+        /// A dataset of files, generated or existing.
         of: String,
     },
-    /// It is there.
     Path(PathBuf),
 }
 
-/// The datasets of a study.
 pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPlan>> {
     let plans = specs.iter().map(|spec| plan(spec, scale)).collect::<Result<Vec<_>>>()?;
     plans.iter().try_for_each(|plan| check_origin(plan, &plans))?;
@@ -51,7 +41,7 @@ pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPl
 fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
     let refuse = |reason: &str| Err(Error::plan(format!("dataset \"{}\"", spec.name), reason));
     if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0) {
-        return refuse("count and seed are for data that is made");
+        return refuse("count and seed apply only to generated data");
     }
     let source = match (&spec.make, &spec.pack, &spec.path, &spec.of) {
         (Some(_), _, Some(_), _) => return refuse("give make or path, not both"),
@@ -60,7 +50,7 @@ fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
         (_, None, _, Some(_)) => {
             return refuse("of names the dataset that is packed: give pack (tfrecord, tar, tensor)");
         }
-        (None, Some(_), None, None) => return refuse("which dataset is packed? give of"),
+        (None, Some(_), None, None) => return refuse("give of, the dataset to pack"),
         (None, None, None, None) => {
             return refuse("give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path");
         }
@@ -99,7 +89,7 @@ fn packing(spec: &DatasetSpec, form: &str) -> Result<Packing> {
     }
 }
 
-/// What is packed is another dataset, and one of files: so nothing goes round in a circle.
+/// Only datasets of files can be packed, so packing has no cycles.
 fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
     let DatasetSource::Pack { of, .. } = &plan.source else { return Ok(()) };
     let place = format!("dataset \"{}\", of", plan.name);
@@ -119,7 +109,7 @@ fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
     }
 }
 
-/// Looks whether data that is not made is there, and can be packed where it shall be.
+/// Existing data must be there, and be packable if another dataset is packed from it.
 pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
     let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
     for dataset in all {
@@ -140,13 +130,11 @@ pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
     Ok(())
 }
 
-/// A dataset that cannot be used as it is.
 pub(super) fn refused(dataset: &DatasetPlan, reason: String) -> Error {
     let hint = Some(format!("--dataset {}=PATH uses data elsewhere", dataset.name));
     Error::Plan { place: format!("dataset \"{}\"", dataset.name), reason, hint }
 }
 
-/// How the files at a path are packed.
 pub(super) fn pack_plan(from: &Path, packing: Packing) -> forebay_dataset::Result<PackPlan> {
     PackPlan::new(from, PackOptions::new(packing))
 }

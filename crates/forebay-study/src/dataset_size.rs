@@ -1,5 +1,4 @@
-//! Whether there is enough data for the cells, as soon as its size is known: that of made data when the plan is laid out,
-//! that of data that is there when a run begins.
+//! Whether the data suffices for the cells. The size of generated data is known when planning, that of existing data when a run begins.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use super::error::{Error, Result};
 use super::plan::{CellPlan, Plan};
 use super::steps::{Task, Work};
 
-/// Refuses a cell that trains on fewer samples than a batch has.
+/// Refuses a cell that trains on less than one batch.
 pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
     match &work.task {
         Task::Train(settings) if !settings.synthetic && n_samples < settings.batch as u64 => {
@@ -26,7 +25,7 @@ pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
     }
 }
 
-/// How many samples a dataset will have; `None` when it is there, or packed from one that is.
+/// `None` for existing data, and for data packed from it.
 pub(super) fn n_made(plan: &Plan, name: &str) -> Option<u64> {
     match &plan.dataset(name)?.source {
         DatasetSource::Make(made) => Some(made.count()),
@@ -35,7 +34,7 @@ pub(super) fn n_made(plan: &Plan, name: &str) -> Option<u64> {
     }
 }
 
-/// Looks at the data that is there: pipelines that read it must find samples, and enough of them.
+/// Existing data must have samples, and at least a batch of them for cells that train.
 pub(super) fn check_there(plan: &Plan) -> Result<()> {
     for dataset in &plan.datasets {
         let is_read = |cell: &&CellPlan| {
@@ -52,7 +51,7 @@ pub(super) fn check_there(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// How many samples a dataset has that is there, or is packed from one; `None` when it is made.
+/// `None` for generated data.
 fn n_there(plan: &Plan, dataset: &DatasetPlan) -> Result<Option<u64>> {
     let of_path = |path: &Path| {
         let source = Source::discover(Arc::new(Local::default()), path);

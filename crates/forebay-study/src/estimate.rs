@@ -1,8 +1,7 @@
-//! How long cells will take, before any has been run.
+//! How long cells will take, before any has run.
 //!
-//! A tier's part comes from its profile, the processor's from a few pictures made and decoded now. What a real device
-//! takes is not known before it is measured and not counted, nor what lies between repeats; once cells are done, the
-//! time left is corrected by what they took.
+//! A tier's part comes from its profile, the CPU's from a few images made and decoded now. Real devices and pauses between repeats are
+//! not counted, since they are unknown; once cells are done, the remaining time is corrected by how long those took.
 
 use std::collections::HashMap;
 use std::fs;
@@ -29,35 +28,31 @@ use super::plan::{CellPlan, Plan};
 use super::records;
 use super::steps::{Route, Task, Work, train};
 
-/// Pictures the calibration makes and decodes: a few hundredths of a second.
+/// Images to make and decode for calibration: takes a few hundredths of a second.
 const PICTURES: u64 = 6;
 
-/// What a cell will do.
+/// Over all rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
-    /// Images over all rounds.
     pub images: u64,
-    /// Bytes read over all rounds.
     pub read: Bytes,
-    /// Bytes written over all rounds.
     pub written: Bytes,
-    /// Seconds; `None` when nothing about the storage or the data is known.
+    /// `None` if nothing is known about the storage or the data.
     pub seconds: Option<f64>,
 }
 
-/// How many samples a dataset has, and their mean size; zeros when it cannot be read.
+/// All zero if the dataset cannot be read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Samples {
     n: u64,
     bytes: f64,
-    /// The part of them that is decoded.
+    /// Fraction of the samples that is decoded.
     encoded: f64,
 }
 
-/// Estimates the cells of a plan.
 pub struct Estimator<'a> {
     plan: &'a Plan,
-    /// By the dataset's name.
+    /// By the name of the dataset.
     samples: HashMap<String, Samples>,
     cores: f64,
     make_s_per_byte: f64,
@@ -65,7 +60,7 @@ pub struct Estimator<'a> {
 }
 
 impl<'a> Estimator<'a> {
-    /// Looks at the data and measures this processor for a moment.
+    /// Inspects the data and calibrates on this CPU, which takes a moment.
     pub fn new(plan: &'a Plan, places: &Places<'_>) -> Self {
         let (make_s_per_byte, decode_s_per_byte) = calibrate();
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -78,7 +73,6 @@ impl<'a> Estimator<'a> {
         Self { plan, samples, cores, make_s_per_byte, decode_s_per_byte }
     }
 
-    /// What a cell will do.
     pub fn cell(&self, cell: &CellPlan) -> Estimate {
         let rounds = (cell.warmups + cell.repeats) as u64;
         let (profile, work) = (self.plan.profile_of(cell), &cell.work);
@@ -87,14 +81,14 @@ impl<'a> Estimator<'a> {
             Task::Probe(settings) => probe(settings, profile.as_ref(), rounds),
             Task::Train(settings) => self.train(settings, work, profile.as_ref(), rounds),
             Task::Checkpoint(settings) => self.checkpoint(settings, work, rounds),
-            // Only the first and last bytes of files are read; of shards all.
+            // Reads only the first and last bytes of files, though all of shards.
             Task::Inspect => Estimate::default(),
             Task::Workload(_) if cell.left_out.is_some() => Estimate::default(),
             Task::Workload(task) => records::estimate(task, profile.as_ref(), rounds),
         }
     }
 
-    /// Seconds to make a dataset on all cores; `None` for packing, which is the storage's work more than theirs.
+    /// On all cores; `None` for packing, whose time depends on the storage more than on the CPU.
     pub fn making_s(&self, wanted: &ToMake<'_>) -> Option<f64> {
         match &wanted.making {
             Making::Make(plan) => Some(plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores),
@@ -102,12 +96,11 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// Seconds one core takes to decode an image of 112 KB, ImageNet's median.
+    /// On one core, for an image of 112 KB, ImageNet's median.
     pub fn decode_s(&self) -> f64 {
         self.decode_s_per_byte * 112_000.0
     }
 
-    /// The samples that a cell reads.
     fn samples(&self, work: &Work) -> Samples {
         work.dataset().and_then(|name| self.samples.get(name)).copied().unwrap_or_default()
     }
@@ -141,7 +134,7 @@ impl<'a> Estimator<'a> {
         };
         let baseline = settings.baseline_steps() as f64;
         let saving = self.saving(settings, work, train::n_saves(settings, samples.n), rounds);
-        // How long a network's step takes is not known before it is trained.
+        // The step time of a network is unknown before it is trained.
         let seconds = settings.accelerator.map(|emulation| {
             let step_s = emulation.law.mean().as_secs_f64();
             let both = if settings.prefetch > 0 { step_s.max(make_s) } else { step_s + make_s };
@@ -151,10 +144,10 @@ impl<'a> Estimator<'a> {
         Estimate { images, read, written: saving.written, seconds }
     }
 
-    /// What the checkpoints of a train cell come to: the stalls, and the last one drained after the end.
+    /// Stalls of all saves, and the drain of the last one after the end.
     fn saving(&self, settings: &TrainSettings, work: &Work, n_saves: u64, rounds: u64) -> Estimate {
         let Some(route) = work.route() else { return Estimate::default() };
-        // As for the time of a step, the emulated accelerator counts where there is one.
+        // As for the step time, the emulated accelerator takes precedence.
         let emulated = settings.accelerator.and(settings.checkpoint_size);
         let bytes = emulated.map_or_else(|| train::state_bytes(settings), |size| size.0);
         let (first_s, behind_s) = self.save_s(&route, bytes);
@@ -167,12 +160,12 @@ impl<'a> Estimator<'a> {
         Estimate { images: 0, read, written, seconds: Some(seconds) }
     }
 
-    /// A benchmark of checkpoints: every save is drained, and restored from the nearest tier.
+    /// Every save is drained, then restored from the nearest tier.
     fn checkpoint(&self, settings: &CheckpointSettings, work: &Work, rounds: u64) -> Estimate {
         let Some(route) = work.route() else { return Estimate::default() };
         let bytes = settings.state_bytes();
         let (first_s, behind_s) = self.save_s(&route, bytes);
-        // What is copied is read back at the same rate.
+        // A copy is read back at the same rate.
         let drain_s = settings.drain_rate.map_or(0.0, |rate| 2.0 * bytes as f64 / rate.0 as f64);
         let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
         let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
@@ -182,8 +175,8 @@ impl<'a> Estimator<'a> {
         Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
     }
 
-    /// Seconds until a state is durable on the first tier, and from there until it is on the last: written there and read
-    /// back. What has no profile takes none.
+    /// Seconds until a state is durable on the first tier, and from there on the last: written and read back. Tiers without a profile count
+    /// as 0.
     fn save_s(&self, route: &Route, bytes: u64) -> (f64, f64) {
         let s = |bytes_per_s: u64| bytes as f64 / bytes_per_s as f64;
         let profile = |name: &str| self.plan.profile(name);
@@ -193,7 +186,7 @@ impl<'a> Estimator<'a> {
         (first_s, behind_s)
     }
 
-    /// Images a second that so many threads make.
+    /// Images per second of `threads` threads.
     fn rate(&self, samples: Samples, threads: ThreadCount, profile: Option<&Profile>, decode: bool) -> f64 {
         let decode_s = if decode { self.decode_s_per_byte * samples.encoded } else { 0.0 };
         let threads = match threads {
@@ -201,12 +194,12 @@ impl<'a> Estimator<'a> {
             ThreadCount::Auto => self.cores,
         };
         let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
-        // A thread does one after the other; cores and device set limits of their own.
+        // A thread reads, then decodes; cores and device set limits of their own.
         (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device)
     }
 }
 
-/// Bytes read and written when so many are saved: on a second tier they are written again, and read back.
+/// Bytes read and written for saves of `bytes`: a second tier doubles the writes and adds a read.
 fn moved(route: &Route, bytes: u64) -> (Bytes, Bytes) {
     match route.fast {
         Some(_) => (Bytes(bytes.saturating_mul(2)), Bytes(bytes.saturating_mul(2))),
@@ -214,7 +207,7 @@ fn moved(route: &Route, bytes: u64) -> (Bytes, Bytes) {
     }
 }
 
-/// Seconds a request of a thread takes, and the most images a second that the device gives to all.
+/// Seconds per request of a thread, and the most images per second that the device delivers to all.
 fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
     let latency_s = profile.latency_at(threads as usize) as f64 / 1e9;
     let read_s = latency_s + bytes / profile.stream_bytes_per_s as f64;
@@ -223,7 +216,7 @@ fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
 
 fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
     if !settings.is_sequential() {
-        // How long random reads go on is the probe's own affair.
+        // Random reads end by the probe's own time limit.
         return Estimate::default();
     }
     let (n_blocks, n_engines) = (settings.block.len().max(1), settings.engine.len().max(1));
@@ -265,7 +258,7 @@ fn look(path: &Path) -> Option<Samples> {
     (n > 0).then_some(Samples { n, bytes, encoded: bytes })
 }
 
-/// Seconds a byte that making and decoding pictures takes on one core of this machine.
+/// Seconds per byte to make and to decode images, on one core.
 fn calibrate() -> (f64, f64) {
     let plan = MakePlan::new(&MakeSpec::new(forebay_dataset::Profile::Imagenet)).expect("the profile as it is");
     let spec = ImageSpec { width: 224, height: 224, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false };
@@ -277,7 +270,7 @@ fn calibrate() -> (f64, f64) {
         camera.take(&plan.picture(index).shot, &mut file);
         let made = start.elapsed();
         decoder.decode_into(&file, &mut pixels).expect("a picture of our own is whole");
-        // The first one also pays for memory and tables.
+        // The first one also pays for allocations and tables.
         if index > 0 {
             made_s += made.as_secs_f64();
             decoded_s += (start.elapsed() - made).as_secs_f64();

@@ -1,8 +1,8 @@
-//! The folder of a run: what was planned, where it ran, and every cell as it was finished.
+//! The folder of a run: what was planned, where it ran, and every finished cell.
 //!
-//! `plan.toml` is the study as it was run, `environment.json` the machine, `record.jsonl` the head and then a line a
-//! cell. A line is appended with one write and synced before the next cell begins, so that a kill loses the cell it
-//! interrupts and no other. While a run is at work there, it holds the lock of the hidden file `.lock`.
+//! `plan.toml` is the study as run, `environment.json` the machine, `record.jsonl` the head and then one line per cell. A line is appended
+//! with one write and synced before the next cell begins: a kill loses only the cell it interrupts. A run holds the lock of the hidden
+//! file `.lock`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -15,32 +15,28 @@ use serde_json::Value;
 
 use super::error::{Error, Result};
 
-/// The study as it was run.
 pub const PLAN: &str = "plan.toml";
-/// The machine.
 pub const ENVIRONMENT: &str = "environment.json";
-/// Head and cells.
 pub const RECORD: &str = "record.jsonl";
-/// The data that was made for the run, when it was told no other place.
+/// Data made for the run, unless the user names another place.
 pub const DATA: &str = "data";
 const LOCK: &str = ".lock";
 
-/// A run's folder, locked.
 #[derive(Debug)]
 pub struct Folder {
     record: PathBuf,
     pub(super) file: File,
-    /// How long the record's sound part is.
+    /// Length of the record's intact part.
     length: u64,
     is_new: bool,
     _lock: File,
 }
 
 impl Folder {
-    /// Begins a run in a folder that is empty or not there.
+    /// Begins a run in an empty or missing folder.
     ///
     /// # Errors
-    /// [`Error::Occupied`] when it holds anything, [`Error::Busy`] when another run is at work there.
+    /// [`Error::Occupied`] if it holds anything, [`Error::Busy`] if another process runs a study there.
     pub fn begin(path: &Path, head: &StudyHead) -> Result<Self> {
         if names_in(path)?.iter().any(|name| name != LOCK) {
             let is_run = path.join(RECORD).exists() || path.join(PLAN).exists();
@@ -49,11 +45,11 @@ impl Folder {
         Self::found(path, head)
     }
 
-    /// Goes on with the run in a folder, and says what it has. One that was killed before its record began is begun anew.
+    /// Continues the run in a folder and returns what it has. One that was killed before its record began starts over.
     ///
     /// # Errors
-    /// [`Error::NoRun`] when there is none, [`Error::Different`] when the run there is of another plan than the head's,
-    /// [`Error::Record`] when it is damaged before its end, [`Error::Busy`] when another run is at work there.
+    /// [`Error::NoRun`] if there is none, [`Error::Different`] if it is of another plan than the head's, [`Error::Record`] if it is damaged
+    /// before its end, [`Error::Busy`] if another process runs a study there.
     pub fn resume(path: &Path, head: &StudyHead) -> Result<(Self, StudyRun)> {
         if !is_begun(path)? {
             let folder = Self::found(path, head)?;
@@ -68,10 +64,10 @@ impl Folder {
         Ok((Self { record, file, length: sound as u64, is_new: false, _lock: lock }, run))
     }
 
-    /// What the run in a folder has, as [`Folder::resume`] would go on with it; nothing is written or locked.
+    /// What [`Folder::resume`] would continue with; neither writes nor locks.
     ///
     /// # Errors
-    /// As [`Folder::resume`], but for a run that is at work.
+    /// As [`Folder::resume`], except [`Error::Busy`].
     pub fn look(path: &Path, head: &StudyHead) -> Result<StudyRun> {
         Ok(if is_begun(path)? { read(path, head)?.run } else { bare(head) })
     }
@@ -82,7 +78,7 @@ impl Folder {
         write(&path.join(PLAN), plan_text(head).as_bytes())?;
         let environment = serde_json::to_string_pretty(&head.environment).expect("an environment is plain data");
         write(&path.join(ENVIRONMENT), format!("{environment}\n").as_bytes())?;
-        // The record comes last and whole: without it there is no run yet.
+        // The record is written last and whole: without it there is no run yet.
         let record = path.join(RECORD);
         let line = StudyLine::Head(Box::new(head.clone())).to_jsonl();
         write(&record, line.as_bytes())?;
@@ -90,15 +86,15 @@ impl Folder {
         Ok(Self { record, file, length: line.len() as u64, is_new: true, _lock: lock })
     }
 
-    /// Whether the run was begun here, and not gone on with.
+    /// Whether the run began here instead of being resumed.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Appends a line; when this returns, it is on the device.
+    /// Durable when this returns.
     ///
     /// # Errors
-    /// When it cannot be kept; the record is then as it was before, as far as the device allows.
+    /// When the line cannot be kept; the record is then as before, as far as the device allows.
     pub fn append(&mut self, line: &StudyLine) -> Result<()> {
         let text = line.to_jsonl();
         match self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
@@ -107,7 +103,7 @@ impl Folder {
                 Ok(())
             }
             Err(source) => {
-                // If this fails too, the torn line is left out when the record is read.
+                // If this fails too, readers skip the torn line.
                 let _ = self.file.set_len(self.length);
                 Err(Error::io("append to", &self.record)(source))
             }
@@ -115,16 +111,15 @@ impl Folder {
     }
 }
 
-/// A record as it was found.
 struct Read {
     record: PathBuf,
     run: StudyRun,
-    /// How much of it is sound, and how long it is.
+    /// Length of the intact part, and of the whole.
     sound: usize,
     length: usize,
 }
 
-/// The run in a folder, which must be of the head's plan.
+/// Refuses a run of another plan than the head's.
 fn read(path: &Path, head: &StudyHead) -> Result<Read> {
     let record = path.join(RECORD);
     let text = fs::read_to_string(&record).map_err(Error::io("read", &record))?;
@@ -136,12 +131,12 @@ fn read(path: &Path, head: &StudyHead) -> Result<Read> {
     }
 }
 
-/// Whether the record of the run in a folder has begun; refuses a folder that holds no run, or something else.
+/// Whether the record has begun; refuses a folder that holds no run.
 fn is_begun(path: &Path) -> Result<bool> {
     if path.join(RECORD).exists() {
         return Ok(true);
     }
-    // A run that was killed before its record began has left nothing but these.
+    // A run killed before its record began leaves only these.
     let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
     let names = names_in(path)?;
     if names.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
@@ -153,17 +148,16 @@ fn is_begun(path: &Path) -> Result<bool> {
     }
 }
 
-/// A run that has done nothing yet.
 fn bare(head: &StudyHead) -> StudyRun {
     StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }
 }
 
-/// The machine that the run in a folder was begun on; `None` when there is none, or it cannot be read.
+/// `None` if there is no run, or its environment cannot be read.
 pub fn begun_on(path: &Path) -> Option<Environment> {
     serde_json::from_slice(&fs::read(path.join(ENVIRONMENT)).ok()?).ok()
 }
 
-/// The place of a run's data as its record keeps it: what lies in the run's folder goes where the folder goes.
+/// Data inside the run's folder is kept as a relative path, so it moves with the folder.
 pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
     match data.strip_prefix(run) {
         Ok(inside) if inside.as_os_str().is_empty() => PathBuf::from("."),
@@ -172,9 +166,9 @@ pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
     }
 }
 
-/// Where the data of the run in a folder lies, and where it lay when that is what the record says and holds no longer.
+/// Where a run's data is, and where it was if the recorded path no longer exists.
 ///
-/// Earlier versions kept the whole path also of data in the run's folder, which may be a copy, or have been moved.
+/// Earlier versions recorded an absolute path even for data in the run's folder, which may have been copied or moved.
 pub fn data_of(run: &Path, head: &StudyHead) -> (PathBuf, Option<PathBuf>) {
     let own = run.join(DATA);
     let Some(kept) = &head.data else { return (own, None) };
@@ -185,7 +179,7 @@ pub fn data_of(run: &Path, head: &StudyHead) -> (PathBuf, Option<PathBuf>) {
     if was_inside && !kept.starts_with(run) { (own, Some(kept)) } else { (kept, None) }
 }
 
-/// The names in a folder; none when it is not there.
+/// None if the folder does not exist.
 fn names_in(path: &Path) -> Result<Vec<String>> {
     match fs::read_dir(path) {
         Ok(entries) => Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()),
@@ -194,15 +188,15 @@ fn names_in(path: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// Takes the folder's lock. Its file stays when the run is over: were it removed, one process could hold the lock of the
-/// removed file and another that of a new one.
+/// The lock's file outlives the run: if it were removed, one process could hold the lock of the removed file and another that of a new
+/// one.
 fn lock(path: &Path) -> Result<File> {
     let name = path.join(LOCK);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
     let file = file.map_err(Error::io("open", &name))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
-        // Some file systems know no locks; a run there goes without one.
+        // File systems without locks run unprotected.
         _ => Ok(file),
     }
 }
@@ -220,7 +214,7 @@ fn plan_text(head: &StudyHead) -> String {
     format!("# The study as it was run. To run it again: forebay study run {PLAN} --scale {scale}\n\n{spec}")
 }
 
-/// What a head says that another does not, as far as cells depend on it; `None` when they are of the same plan.
+/// Compares only what cells depend on; `None` if both heads are of the same plan.
 fn difference(theirs: &StudyHead, ours: &StudyHead) -> Option<String> {
     let value = |head: &StudyHead| {
         let spec = serde_json::to_value(&head.spec).expect("a study is plain data");

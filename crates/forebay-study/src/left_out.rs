@@ -1,5 +1,5 @@
-//! Cells that are planned and not run: the machine or the program is not made for them. They are kept with the reason, so that
-//! the matrix of a study is whole.
+//! Cells that are planned but not run, because this machine or build cannot. They are recorded with the reason, so the matrix of a study
+//! stays complete.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::space::{existing, free};
 use super::steps::Task;
 
 impl Plan {
-    /// Leaves out the workload cells that this program cannot run, or whose batches do not fit into the memory.
+    /// Leaves out workload cells that this build cannot run, or whose batches do not fit into memory.
     pub(super) fn leave_out_what_does_not_fit(&mut self, memory: Option<Bytes>) {
         for cell in &mut self.cells {
             if let Task::Workload(task) = &cell.work.task {
@@ -21,7 +21,7 @@ impl Plan {
         }
     }
 
-    /// Leaves out the workload cells whose data has no room where it would be made, the largest first.
+    /// Leaves out workload cells whose data does not fit where it would be made, the largest first.
     pub fn leave_out_what_has_no_room(&mut self, data: &Path) {
         let reasons = no_room(&Places::new(self, data), self, &|path| free(&existing(path)));
         for cell in self.cells.iter_mut().filter(|cell| cell.left_out.is_none()) {
@@ -30,7 +30,7 @@ impl Plan {
     }
 }
 
-/// Why cells have no room, by their ids.
+/// By cell id.
 fn no_room(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Bytes>) -> BTreeMap<String, String> {
     let cells = || plan.cells.iter().filter(|cell| cell.left_out.is_none());
     let mut wanted: BTreeMap<PathBuf, (ToMake<'_>, Vec<&str>)> = BTreeMap::new();
@@ -50,7 +50,7 @@ fn no_room(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Byte
             continue;
         }
         let left = Bytes(available.0.saturating_sub(*taken));
-        let reason = format!("its data takes {needed}, and there is room for {left}");
+        let reason = format!("its data needs {needed}, and {left} are free");
         reasons.extend(ids.into_iter().map(|id| (id.to_owned(), reason.clone())));
     }
     reasons

@@ -1,4 +1,4 @@
-//! A study's file: found, read, and refused with the line and the word that was probably meant.
+//! Finds and reads a study's file; errors name the line and suggest the nearest known word.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,33 +9,29 @@ use forebay_units::{PathText, nearest, suggest};
 
 use super::error::{Error, Result};
 
-/// The studies that are built in: name and file.
 const BUILT_IN: &[(&str, &str)] = &[
     ("chien-2018", include_str!("../studies/chien-2018.toml")),
     ("hugen-2025", include_str!("../studies/hugen-2025.toml")),
     ("nelson-2022", include_str!("../studies/nelson-2022.toml")),
 ];
-/// A study's file is written by hand.
+/// Study files are written by hand; anything longer is the wrong file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// A study as it was found.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// What it says; paths in it are relative to its folder no more.
+    /// Its paths are absolute.
     pub spec: StudySpec,
-    /// The file's text.
     pub text: String,
 }
 
-/// The names of the studies that are built in.
 pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
 
-/// A built-in study by its name, or one from a file.
+/// A built-in study by name, or one from a file.
 ///
 /// # Errors
-/// When there is neither, or the file is not a study's.
+/// When there is neither, or the file is not a study.
 pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
     let name = name.as_ref();
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
@@ -56,8 +52,6 @@ pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
     Ok(Found { spec, text })
 }
 
-/// The study that a text describes.
-///
 /// # Errors
 /// [`Error::Syntax`] with the place and, for an unknown key, the nearest one.
 pub fn parse(text: &str) -> Result<StudySpec> {
@@ -72,21 +66,21 @@ pub fn parse(text: &str) -> Result<StudySpec> {
 fn read(path: &Path) -> Result<String> {
     let length = fs::metadata(path).map_err(Error::io("read", path))?.len();
     if length > MAX_FILE_BYTES {
-        let too_long = std::io::Error::other("it is longer than a study's file can be (4 MiB)");
+        let too_long = std::io::Error::other("longer than the 4 MiB that a study's file may have");
         return Err(Error::io("read", path)(too_long));
     }
     fs::read_to_string(path).map_err(Error::io("read", path))
 }
 
 fn hint_of_names(name: &str) -> String {
-    let list = "forebay study list names those that are built in";
+    let list = "forebay study list shows the built-in studies";
     match nearest(name, built_in()) {
         Some(near) => format!("did you mean \"{near}\"? {list}"),
         None => list.to_owned(),
     }
 }
 
-/// Makes paths absolute, so that the plan means the same from any folder.
+/// Relative paths refer to the file's folder, not to the working directory.
 fn stand_on(folder: &Path, spec: &mut StudySpec) {
     let stand = |path: &mut Option<PathBuf>| {
         if let Some(path) = path {
@@ -98,14 +92,14 @@ fn stand_on(folder: &Path, spec: &mut StudySpec) {
     spec.workloads.iter_mut().for_each(|workload| workload.path = folder.join(&workload.path));
 }
 
-/// Line and column of a byte, from 1.
+/// Both from 1.
 fn place_of(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The key whose value begins at a byte; empty when there is none.
+/// The key whose value begins at a byte; empty if there is none.
 fn key_before(text: &str, offset: usize) -> &str {
     let before = text.get(..offset).unwrap_or_default().trim_end_matches(' ');
     let Some(key) = before.strip_suffix('=').map(|before| before.trim_end_matches(' ')) else { return "" };
@@ -113,7 +107,7 @@ fn key_before(text: &str, offset: usize) -> &str {
     &key[key.rfind(|c| !is_bare(c)).map_or(0, |at| at + 1)..]
 }
 
-/// Serde's words for an unknown key, "unknown field `x`, expected one of `a`, `b`", as ours.
+/// Rewords serde's "unknown field `x`, expected one of `a`, `b`".
 fn explain(message: &str, key: &str) -> (String, Option<String>) {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let kind = ["unknown field", "unknown variant"].into_iter().find(|kind| message.starts_with(kind));
@@ -198,7 +192,7 @@ mod tests {
     #[test]
     fn a_study_that_is_not_there_is_named_with_the_nearest() {
         let error = find("chien-2081").unwrap_err();
-        assert_eq!(error.to_string(), "there is no study \"chien-2081\", built in or as a file");
+        assert_eq!(error.to_string(), "no study \"chien-2081\", built in or as a file");
         assert!(error.hint().unwrap().starts_with("did you mean \"chien-2018\"? "));
         let error = find("gone/study.toml").unwrap_err();
         assert_eq!(error.to_string(), "cannot read gone/study.toml");

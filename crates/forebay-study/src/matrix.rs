@@ -1,14 +1,14 @@
-//! From factors and levels to the combinations that are run.
+//! From factors and levels to combinations.
 
 use forebay_record::{Design, Level, Levels};
 
-/// The most cells a study may have: a year of cells of five minutes each.
+/// A year of cells of five minutes each.
 pub(super) const MAX_CELLS: usize = 100_000;
 
-/// A factor and its levels, of which there is at least one.
+/// With at least one level.
 pub(super) type Factor = (String, Vec<Level>);
 
-/// How many combinations a design has; `None` when there are more than can be counted.
+/// `None` if the number overflows.
 pub(super) fn size(design: Design, factors: &[Factor]) -> Option<usize> {
     let mut levels = factors.iter().map(|(_, levels)| levels.len());
     match design {
@@ -17,8 +17,8 @@ pub(super) fn size(design: Design, factors: &[Factor]) -> Option<usize> {
     }
 }
 
-/// The combinations of a design: all, the last factor changing fastest; or the baseline of first levels, and then each
-/// other level with the rest of the baseline.
+/// Full design: all combinations, the last factor changing fastest. Otherwise the baseline of first levels, then each other level with
+/// the rest of the baseline.
 pub(super) fn combinations(design: Design, factors: &[Factor]) -> Vec<Levels> {
     match design {
         Design::Factorial => factors.iter().fold(vec![Levels::new()], |combinations, factor| {
@@ -32,7 +32,6 @@ pub(super) fn combinations(design: Design, factors: &[Factor]) -> Vec<Levels> {
     }
 }
 
-/// The combination with every level of one factor.
 fn each_level(of: &Levels, (name, levels): &Factor) -> Vec<Levels> {
     let with = |level: &Level| {
         let mut combination = of.clone();
@@ -42,7 +41,7 @@ fn each_level(of: &Levels, (name, levels): &Factor) -> Vec<Levels> {
     levels.iter().map(with).collect()
 }
 
-/// The id of a combination: experiment and levels, factors by name.
+/// Experiment and levels, sorted by factor.
 pub(super) fn id(experiment: &str, levels: &Levels) -> String {
     let mut id = experiment.to_owned();
     for (name, level) in levels {

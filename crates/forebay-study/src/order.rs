@@ -1,8 +1,7 @@
-//! The order in which cells are run: random against drift, and the same for a seed for ever.
+//! The order of cells: random, so that drift of the machine does not look like an effect, and fixed per seed.
 
 use forebay_units::random::Random;
 
-/// The numbers below `n` in the order of a seed.
 pub(super) fn permutation(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     Random::new(seed).shuffle(&mut order);

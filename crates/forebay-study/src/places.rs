@@ -1,4 +1,4 @@
-//! Where a run's bytes lie: one folder for data that is made, or a tier's own.
+//! Where a run's bytes are: one folder for generated data, or a tier's own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,22 +16,22 @@ use super::plan::{CellPlan, Plan, Served};
 use super::records;
 use super::steps::Task;
 
-/// The folder that a study makes on a tier that is a folder itself.
+/// Created on tiers that are folders themselves.
 const ON_TIER: &str = "forebay-data";
 
-/// What a folder stands on: an emulated device that was brought up, or nothing of ours.
+/// The device under a folder: emulated and mounted, or real.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
-    /// The device that this process has to emulate there.
+    /// Emulated by this process.
     pub shaped: Option<Profile>,
-    /// The device that the kernel emulates there.
+    /// Emulated by the kernel.
     pub kernel: Option<Profile>,
-    /// What the record should say of it.
+    /// For the record.
     pub notes: Vec<String>,
 }
 
 impl Placement {
-    /// What the record should say of it where `--tier` asks for an emulated device besides.
+    /// Notes if `--tier` adds an emulated device on top.
     pub fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
         let mut notes = self.notes.clone();
         match (tier, &self.kernel) {
@@ -50,49 +50,37 @@ impl Placement {
     }
 }
 
-/// Looks what a folder stands on.
 pub type FindPlacement<'a> = &'a dyn Fn(&Path) -> Placement;
 
-/// The folders of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
     plan: &'a Plan,
     data: &'a Path,
 }
 
-/// A dataset that must be there before its cells are run.
+/// A dataset that must exist before its cells run.
 #[derive(Debug, Clone)]
 pub struct ToMake<'a> {
-    /// What studies call it.
     pub name: String,
-    /// What is done.
     pub making: Making<'a>,
-    /// Where.
     pub dir: PathBuf,
 }
 
-/// How a dataset comes into being.
 #[derive(Debug, Clone)]
 pub enum Making<'a> {
-    /// It is made.
     Make(&'a MakePlan),
-    /// Files are packed.
     Pack {
-        /// Into what.
         packing: Packing,
-        /// The dataset that is packed.
         of: &'a str,
-        /// Where it lies.
         from: PathBuf,
-        /// How it is made; `None` when it is there.
+        /// `None` if the packed dataset exists already.
         made: Option<&'a MakePlan>,
     },
-    /// The files of a workload are made.
     Records(Box<Workload>),
 }
 
 impl ToMake<'_> {
-    /// Whether all of it is there: what comes last is, and of shards the lengths are right.
+    /// Checks what is written last, and of shards the lengths too.
     pub fn is_there(&self) -> bool {
         match &self.making {
             Making::Records(workload) => records::are_there(workload, &self.dir),
@@ -101,7 +89,7 @@ impl ToMake<'_> {
         }
     }
 
-    /// How many samples it will have; `None` when the files that are packed cannot be looked at.
+    /// `None` if the files to pack cannot be read.
     pub fn n_samples(&self) -> Option<u64> {
         match &self.making {
             Making::Records(workload) => Some(records::n_samples(workload)),
@@ -110,7 +98,7 @@ impl ToMake<'_> {
         }
     }
 
-    /// About what it will take.
+    /// An estimate.
     pub fn expected_bytes(&self) -> Bytes {
         match &self.making {
             Making::Records(workload) => records::expected_bytes(workload),
@@ -125,7 +113,7 @@ impl ToMake<'_> {
     }
 }
 
-/// Whether a folder has its manifest and every shard that it names.
+/// The manifest, and every shard it names.
 fn has_all_shards(dir: &Path) -> bool {
     let text = fs::read(dir.join(MANIFEST)).unwrap_or_default();
     let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else { return false };
@@ -134,17 +122,16 @@ fn has_all_shards(dir: &Path) -> bool {
 }
 
 impl<'a> Places<'a> {
-    /// The places of a plan; `data` is where data is made that belongs to no tier's folder.
+    /// `data` holds generated data that belongs to no tier's folder.
     pub fn new(plan: &'a Plan, data: &'a Path) -> Self {
         Self { plan, data }
     }
 
-    /// How much of the study is run.
     pub(super) fn scale(&self) -> forebay_record::Scale {
         self.plan.scale
     }
 
-    /// Where a tier's bytes lie: its own folder, or that of all data.
+    /// The tier's own folder, or the common one.
     pub fn folder_of(&self, tier: Option<&str>) -> PathBuf {
         match tier.and_then(|name| self.plan.tier(name)).map(|tier| &tier.served) {
             Some(Served::Folder(path)) => path.join(ON_TIER),
@@ -152,17 +139,15 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Where the checkpoints of a cell lie on a tier.
     pub fn checkpoints_of(&self, tier: &str) -> PathBuf {
         self.folder_of(Some(tier)).join(format!("checkpoints-{tier}"))
     }
 
-    /// The device that is emulated for a tier.
     pub fn profile_of(&self, tier: &str) -> Option<Profile> {
         self.plan.profile(tier)
     }
 
-    /// Where the dataset of a cell lies; `None` when it needs none.
+    /// `None` if the cell needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
         match (cell.work.dataset(), &cell.work.task) {
             (None, Task::Workload(task)) => {
@@ -188,7 +173,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// What must be made for these cells, each place once, and what is packed before its shards.
+    /// Each place once; a dataset comes before those packed from it.
     pub fn to_make<'c>(&self, cells: impl IntoIterator<Item = &'c CellPlan>) -> Vec<ToMake<'a>> {
         let mut all: Vec<ToMake<'a>> = Vec::new();
         let mut add = |wanted: ToMake<'a>| {
@@ -216,7 +201,7 @@ impl<'a> Places<'a> {
         all
     }
 
-    /// The data that a cell's workload makes for itself.
+    /// Workloads generate their own data.
     pub(super) fn records_of(&self, cell: &CellPlan) -> Option<ToMake<'a>> {
         let Task::Workload(task) = &cell.work.task else { return None };
         let workload = task.read().ok().filter(|_| cell.work.dataset.is_none())?;
@@ -224,7 +209,7 @@ impl<'a> Places<'a> {
         Some(ToMake { name: workload.name.clone(), making: Making::Records(Box::new(workload)), dir })
     }
 
-    /// How a dataset comes into being on a tier; `None` when it is there.
+    /// `None` if the dataset exists.
     fn making(&self, dataset: &'a DatasetPlan, tier: Option<&str>) -> Option<ToMake<'a>> {
         let making = match &dataset.source {
             DatasetSource::Path(_) => return None,
@@ -241,7 +226,6 @@ impl<'a> Places<'a> {
         Some(ToMake { name: dataset.name.clone(), making, dir: self.dir_of(dataset, tier) })
     }
 
-    /// All folders that cells of these write to.
     pub fn folders<'c>(&self, cells: impl IntoIterator<Item = &'c CellPlan>) -> BTreeSet<PathBuf> {
         let of = |cell: &'c CellPlan| {
             let saves = cell.work.route().map(|route| route.tiers().map(|tier| self.folder_of(Some(tier))).collect());
@@ -252,7 +236,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Named by what is in it, so that studies and scales can share a folder.
+/// Named by content, so studies and scales can share a folder.
 fn folder_name(plan: &MakePlan) -> String {
     let made = plan.parameters();
     let profile = match made.profile {
@@ -262,7 +246,7 @@ fn folder_name(plan: &MakePlan) -> String {
     format!("{profile}-{}-seed{}", made.count, made.seed)
 }
 
-/// Named by where it lies: its last name for people, and all of it as a number, since others may have the same.
+/// Last component for people, plus a hash of the whole path, since other paths may end alike.
 fn path_name(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     format!("{last}-{:08x}", Fnv::of(path.as_os_str().as_bytes()) as u32)

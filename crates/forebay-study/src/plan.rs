@@ -1,4 +1,4 @@
-//! From a study's file to its plan: validated and total. What is wrong is said before anything is made or run.
+//! From a study's file to its plan: validated and total. Errors are reported before anything is made or run.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,69 +18,57 @@ use super::places::FindPlacement;
 use super::steps::{Route, Task, Work};
 use super::{check, cores, dataset_size, steps};
 
-/// A study that can be run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The study, with what was changed on the command line.
+    /// Includes overrides from the command line.
     pub spec: StudySpec,
-    /// How much of it.
     pub scale: Scale,
-    /// Its data.
     pub datasets: Vec<DatasetPlan>,
-    /// Its places.
     pub tiers: Vec<TierPlan>,
-    /// Its cells, experiment by experiment.
+    /// Experiment by experiment; see [`Plan::order`] for the order of the run.
     pub cells: Vec<CellPlan>,
 }
 
-/// A place for data.
 #[derive(Debug, Clone)]
 pub struct TierPlan {
-    /// What the factor `tier` calls it.
     pub name: String,
-    /// What stands behind it.
     pub served: Served,
 }
 
-/// What stands behind a tier.
 #[derive(Debug, Clone)]
 pub enum Served {
-    /// The shaper in this process.
+    /// Emulated by this process.
     Shaped(Profile),
     /// A folder on a real device.
     Folder(PathBuf),
 }
 
-/// One combination of levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellPlan {
-    /// Experiment and levels; no two cells have the same.
+    /// Experiment and levels; unique in the plan.
     pub id: String,
-    /// The experiment.
     pub experiment: String,
-    /// The factors' levels.
     pub factors: Levels,
-    /// Rounds that are not kept.
+    /// Dropped rounds before the kept ones.
     pub warmups: usize,
-    /// Rounds that are.
+    /// Kept rounds.
     pub repeats: usize,
-    /// What is done.
     pub work: Work,
-    /// Why it is not run on this machine; `None` when it is.
+    /// Why this machine cannot run it; `None` if it can.
     pub left_out: Option<String>,
 }
 
 impl Plan {
-    /// Checks a study and lays out its cells for this machine.
+    /// Validates a study and lays out its cells for this machine.
     ///
     /// # Errors
-    /// [`Error::Plan`] with the place in the file, and what was probably meant.
+    /// [`Error::Plan`] with the place in the file and, where possible, a suggestion.
     pub fn new(spec: StudySpec, scale: Scale) -> Result<Self> {
         let n_cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         Self::for_cores(spec, scale, n_cores)
     }
 
-    /// The same for a machine of so many cores. The plan's study has numbers where the file has the machine's cores.
+    /// Plans for a machine with `n_cores` cores; the plan's study has numbers in place of `"cores"`.
     ///
     /// # Errors
     /// As [`Plan::new`].
@@ -102,27 +90,23 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The numbers of the cells in the order in which they are run: random against drift, the same for a seed.
+    /// Indices of the cells in running order: random against drift, fixed per seed.
     pub fn order(&self) -> Vec<usize> {
         permutation(self.cells.len(), self.spec.seed)
     }
 
-    /// A dataset by its name.
     pub fn dataset(&self, name: &str) -> Option<&DatasetPlan> {
         self.datasets.iter().find(|dataset| dataset.name == name)
     }
 
-    /// A tier by its name.
     pub fn tier(&self, name: &str) -> Option<&TierPlan> {
         self.tiers.iter().find(|tier| tier.name == name)
     }
 
-    /// The device a cell emulates.
     pub fn profile_of(&self, cell: &CellPlan) -> Option<Profile> {
         self.profile(cell.work.tier.as_deref()?)
     }
 
-    /// The device that is emulated for a tier.
     pub fn profile(&self, tier: &str) -> Option<Profile> {
         match &self.tier(tier)?.served {
             Served::Shaped(profile) => Some(profile.clone()),
@@ -179,7 +163,7 @@ impl Plan {
         })
     }
 
-    /// The dataset and the tier that a cell names are there, and go together.
+    /// The dataset and the tier of a cell must exist and be compatible.
     fn check_places(&self, id: &str, work: &Work) -> Result<()> {
         let refused = |reason: String, hint| Error::Plan { place: format!("cell {id}"), reason, hint };
         let known = |name: &str| {
@@ -194,11 +178,11 @@ impl Plan {
         if let (Task::Probe(settings), Some(Served::Shaped(_))) = (&work.task, served)
             && settings.engine.contains(&Engine::Uring)
         {
-            return Err(refused("io_uring goes past an emulated tier: give engine sync or direct".to_owned(), None));
+            return Err(refused("io_uring bypasses an emulated tier: give engine sync or direct".to_owned(), None));
         }
         let Some(name) = work.dataset() else {
             return match work.needs_data() {
-                true => Err(refused("it has no dataset to read: give one".to_owned(), None)),
+                true => Err(refused("no dataset to read: give one".to_owned(), None)),
                 false => Ok(()),
             };
         };
@@ -215,7 +199,7 @@ impl Plan {
             (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
                 let (path, folder) = (path.escaped(), folder.escaped());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
-                Err(refused(format!("the dataset lies at {path} and cannot lie on {folder} too"), Some(hint)))
+                Err(refused(format!("the dataset is at {path} and cannot be on {folder} too"), Some(hint)))
             }
             _ => Ok(()),
         }
@@ -227,12 +211,11 @@ impl Plan {
             Some(double) => {
                 Err(Error::plan(format!("cell {}", double.id), "two cells have this id: a level is given twice"))
             }
-            None if self.cells.is_empty() => Err(Error::plan("the study", "it has no experiment, and so no cell")),
+            None if self.cells.is_empty() => Err(Error::plan("the study", "it has no experiment, so no cells")),
             None => Ok(()),
         }
     }
 
-    /// The first line of a run's record.
     pub fn head(
         &self,
         command_line: Vec<String>,
@@ -254,8 +237,8 @@ impl Plan {
         }
     }
 
-    /// Looks whether the data is there that is not made, and enough of it, and the folders that stand for tiers: data made on a mount point
-    /// that is not mounted would lie on another device.
+    /// Existing data must be there and suffice, and folders that are tiers must exist: data made on a mount point without its mount would
+    /// end up on another device.
     ///
     /// # Errors
     /// [`Error::Plan`] with the tier or the dataset.
@@ -263,7 +246,7 @@ impl Plan {
         for tier in &self.tiers {
             match &tier.served {
                 Served::Folder(path) if !path.is_dir() => {
-                    let reason = format!("{} is not a folder that is there", path.escaped());
+                    let reason = format!("{} is not an existing folder", path.escaped());
                     return Err(Error::plan(format!("tier \"{}\"", tier.name), reason));
                 }
                 _ => {}
@@ -273,7 +256,6 @@ impl Plan {
         dataset_size::check_there(self)
     }
 
-    /// What stands behind each tier, for the record.
     pub fn tier_notes(&self, find_placement: FindPlacement<'_>) -> Vec<TierNote> {
         let note = |tier: &TierPlan| {
             let (kind, description) = match &tier.served {
@@ -299,7 +281,7 @@ impl Plan {
     }
 }
 
-/// Makes factors of what the experiment's command would sweep and the study says nothing of.
+/// Settings that the command would sweep become factors where the study does not set them.
 fn sweep(experiment: &mut ExperimentSpec) {
     for (name, levels) in steps::sweeps(experiment.run) {
         let is_set =

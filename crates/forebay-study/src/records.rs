@@ -1,4 +1,4 @@
-//! The data of workload cells: where it lies, whether it is there, and what it takes. Cells whose datasets are the same share it.
+//! The data of workload cells: where it is, whether it exists, how large it is. Cells with the same dataset share it.
 
 use std::path::Path;
 
@@ -9,35 +9,35 @@ use forebay_workload::{Dataset, Part, Workload};
 use super::estimate::Estimate;
 use super::steps::WorkloadTask;
 
-/// Named by what is in it: format and number of files for people, and all that its bytes depend on as a number.
+/// Format and number of files for people, plus a hash of everything its bytes depend on.
 pub(super) fn folder_name(workload: &Workload) -> String {
     let dataset = &workload.dataset;
-    // Where it lies and what becomes of it later changes no byte of it.
+    // Its location and later use do not change a byte.
     let alike =
         Dataset { data_folder: String::new(), keep_files: true, record_length_bytes_resize: 0, ..dataset.clone() };
     let hash = Fnv::of(format!("{alike:?}").as_bytes());
     format!("{}-{}-{:08x}", dataset.format.name(), dataset.n_files_train, (hash ^ (hash >> 32)) as u32)
 }
 
-/// Whether every file is there; none gets its name before it is whole.
+/// Files get their names only once complete.
 pub(super) fn are_there(workload: &Workload, dir: &Path) -> bool {
     let dataset = &workload.dataset;
     let all = |part: Part| (0..dataset.n_files(part)).all(|i| dir.join(dataset.path_of(part, i)).exists());
     dir.exists() && all(Part::Train) && all(Part::Eval)
 }
 
-/// Samples to train and to evaluate on.
+/// To train and to evaluate on.
 pub(super) fn n_samples(workload: &Workload) -> u64 {
     let files = workload.dataset.n_files_train.saturating_add(workload.dataset.n_files_eval);
     files.saturating_mul(workload.dataset.n_samples_per_file)
 }
 
-/// About what all files take; nothing of a format that this build cannot make, whose cells are left out.
+/// An estimate; 0 for a format this build cannot write, whose cells are left out.
 pub(super) fn expected_bytes(workload: &Workload) -> Bytes {
     Bytes(forebay_dataset::records_room(&workload.dataset).unwrap_or(0))
 }
 
-/// What the checkpoints of a cell take, which go with it.
+/// Checkpoints are removed after the cell.
 pub(super) fn saved_bytes(task: &WorkloadTask) -> Bytes {
     let planned = task.read().ok().and_then(|workload| {
         let is_saved = workload.workflow.checkpoint;
@@ -46,8 +46,7 @@ pub(super) fn saved_bytes(task: &WorkloadTask) -> Bytes {
     planned.map_or(Bytes(0), |plan| Bytes(plan.checkpoint_bytes.saturating_mul(plan.checkpoints)))
 }
 
-/// What a cell will do. Its time is at least that of its computing, of its samples' preparation, of an imitated loader's
-/// decoding, and of an emulated device.
+/// The time is a lower bound: computation, sample preparation, decoding of an emulated loader, and the emulated device.
 pub(super) fn estimate(task: &WorkloadTask, profile: Option<&Profile>, rounds: u64) -> Estimate {
     let Ok(workload) = task.read() else { return Estimate::default() };
     let accelerators = task.settings.all_accelerators();

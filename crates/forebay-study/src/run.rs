@@ -1,5 +1,3 @@
-//! Running the cells of a plan, in their order, each kept as soon as it is done.
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -13,79 +11,65 @@ use super::folder::Folder;
 use super::plan::{CellPlan, Plan};
 use super::steps::{Bench, Failed, StepResult};
 
-/// What an observer is told.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A cell begins.
     Started {
-        /// Which.
         cell: &'a CellPlan,
-        /// How far the study is.
         at: At,
     },
-    /// Something happens in it.
+    /// From the running cell.
     Within(forebay_measure::Event),
-    /// It is done and kept, measured or failed.
+    /// Recorded, whether measured or failed.
     Finished {
-        /// What came of it.
         cell: &'a StudyCell,
-        /// How far the study is.
         at: At,
     },
 }
 
-/// How far a study is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct At {
-    /// Cells done, earlier runs' included.
+    /// Includes earlier runs.
     pub n_done: usize,
-    /// Cells of the plan.
     pub n_cells: usize,
-    /// Seconds that the rest will take: the cells' estimates, corrected by what cells have taken so far.
+    /// Estimate of the remaining time, corrected by how long cells have taken so far.
     pub left_s: Option<f64>,
 }
 
-/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// Cells of the plan.
     pub n_cells: usize,
-    /// Cells done, earlier runs' included.
+    /// Includes earlier runs.
     pub n_done: usize,
-    /// How many of them failed.
+    /// Of `n_done`.
     pub n_failed: usize,
-    /// How many of them were planned and left out.
+    /// Of `n_done`.
     pub n_left_out: usize,
-    /// Whether it was stopped before the end.
     pub stopped: bool,
 }
 
-/// What is left to do of a plan.
 #[derive(Debug, Clone)]
 pub struct Rest {
-    /// The cells' numbers in the plan, in the order in which they are run.
+    /// Indices in the plan, in running order.
     pub cells: Vec<usize>,
-    /// Cells that are done.
     pub n_done: usize,
-    /// How many of them failed.
+    /// Of `n_done`.
     pub n_failed: usize,
-    /// How many of them were left out, and still would be.
+    /// Of `n_done`; would be left out again on this machine.
     pub n_left_out: usize,
 }
 
 impl Rest {
-    /// All of it.
     pub fn whole(plan: &Plan) -> Self {
         Self { cells: plan.order(), n_done: 0, n_failed: 0, n_left_out: 0 }
     }
 
-    /// What a run did not do. A cell that failed is done, unless such shall be tried again.
+    /// A failed cell counts as done unless `retry_failed` is set.
     pub fn after(plan: &Plan, run: &StudyRun, retry_failed: bool) -> Self {
         let known: HashMap<&str, &StudyCell> = run.cells.iter().map(|cell| (cell.id.as_str(), cell)).collect();
         let mut rest = Self { cells: Vec::new(), n_done: 0, n_failed: 0, n_left_out: 0 };
         for number in plan.order() {
             let planned = &plan.cells[number];
-            // What another machine left out is run where it fits.
+            // A cell that another machine left out runs where it fits.
             let stays = |cell: &StudyCell| match (&cell.error, &cell.left_out) {
                 (Some(_), _) => !retry_failed,
                 (None, Some(_)) => planned.left_out.is_some(),
@@ -103,23 +87,22 @@ impl Rest {
         rest
     }
 
-    /// The cells that are left.
     pub fn cells_of<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a CellPlan> {
         self.cells.iter().map(|number| &plan.cells[*number])
     }
 
-    /// The line that says that a run goes on.
+    /// Marks in the record that a run was resumed.
     pub fn resumed(&self, environment: Environment) -> StudyLine {
         StudyLine::Resumed(Box::new(StudyResumed { environment, n_done: self.n_done as u64 }))
     }
 }
 
-/// Runs what is left and keeps every cell when it is done. When `cancel` is set, the cell at work is dropped.
+/// Runs the remaining cells and records each when it is done. When `cancel` is set, the current cell is dropped.
 ///
-/// `seconds` estimates a cell's time; `None` is not known.
+/// `seconds` estimates a cell's time, `None` if unknown.
 ///
 /// # Errors
-/// When a cell cannot be kept. A cell that fails is kept with its reason, and is no error.
+/// When a cell cannot be recorded. A failed cell is recorded with its reason and is no error.
 pub fn run(
     plan: &Plan,
     rest: &Rest,
@@ -153,7 +136,7 @@ pub fn run(
         let hear = |event| observe(Event::Within(event));
         let observer = Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) };
         let measured = bench.measure(cell, observer);
-        // What was stopped half-way is no measurement, however it ended.
+        // An interrupted cell is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {
             break;
@@ -167,7 +150,6 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Appends a cell that is done, and says so.
 fn keep(folder: &mut Folder, cell: StudyCell, at: At, observe: &(dyn Fn(Event<'_>) + Sync)) -> Result<()> {
     let line = StudyLine::Cell(Box::new(cell));
     folder.append(&line)?;
@@ -196,14 +178,13 @@ fn finished(cell: &CellPlan, started_at: String, elapsed_s: f64, result: Result<
     }
 }
 
-/// How long the rest will take.
 struct Pace {
-    /// Estimates of the cells that are left, the next one last; `None` when any is not known.
+    /// Of the remaining cells, the next one last; `None` if any is unknown.
     left: Option<Vec<f64>>,
     /// Of the cells that are done.
     estimated_s: f64,
     taken_s: f64,
-    /// A tenth of the whole estimate counts as if it had come true, so that the first cells do not say too much.
+    /// A tenth of the whole estimate counts as confirmed, which damps the correction by the first cells.
     trusted_s: f64,
 }
 

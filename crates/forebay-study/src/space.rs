@@ -1,4 +1,4 @@
-//! Room for what a study writes, file system by file system.
+//! Disk space that a study needs, per file system.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -16,34 +16,30 @@ use super::plan::CellPlan;
 use super::records;
 use super::steps::{Route, Task, train};
 
-/// What a study writes to one file system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Space {
-    /// A folder on it.
+    /// Any folder on it.
     pub path: PathBuf,
-    /// Data that is not there yet.
     pub to_make: Bytes,
-    /// The largest file that a probe writes and removes again.
+    /// The largest file of a probe, which is removed after its cell.
     pub to_probe: Bytes,
-    /// The most that the checkpoints of a cell take, which go with it.
+    /// Peak of any cell's checkpoints, which are removed after it.
     pub to_save: Bytes,
-    /// What is free; `None` when that cannot be told.
+    /// `None` if unknown.
     pub available: Option<Bytes>,
-    /// At which scale so much is needed.
+    /// For the error's hint.
     pub scale: Scale,
 }
 
 impl Space {
-    /// What must be free at the same time.
+    /// Needed at the same time.
     pub fn needed(&self) -> Bytes {
-        // One cell is run at a time, and takes away what it wrote.
+        // Cells run one at a time and remove what they wrote.
         self.to_make + self.to_probe.max(self.to_save)
     }
 
-    /// Whether it fits.
-    ///
     /// # Errors
-    /// [`Error::Space`] when it does not.
+    /// [`Error::Space`] if it does not fit.
     pub fn check(&self) -> Result<()> {
         match self.available {
             Some(available) if available < self.needed() => {
@@ -54,7 +50,7 @@ impl Space {
     }
 }
 
-/// What these cells need on each file system.
+/// One entry per file system.
 pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellPlan> + Clone) -> Vec<Space> {
     let mut by_device: BTreeMap<u64, Space> = BTreeMap::new();
     let mut at = |path: &Path, add: &dyn Fn(&mut Space)| {
@@ -90,8 +86,8 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     by_device.into_values().collect()
 }
 
-/// What the checkpoints of a cell take, file system by file system: those that are kept on each tier, of which a benchmark
-/// keeps one, and one more, which is written before the oldest goes, as far as so many are made.
+/// Checkpoints of a cell, per file system: those kept on each tier (a benchmark keeps one) and one more, since the next is written before
+/// the oldest is removed; at most as many as the cell saves.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work.task {
         Task::Train(settings) => (train::state_bytes(settings), train::most_copies(settings)),
@@ -111,7 +107,7 @@ fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     all.into_values().collect()
 }
 
-/// The path, or the nearest folder above it that is there.
+/// Or the nearest existing folder above it.
 pub(super) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
@@ -143,8 +139,8 @@ mod tests {
         assert!(space(Some(Bytes(7_000))).check().is_ok());
         assert!(space(None).check().is_ok(), "what is not known does not stop a run");
         let error = space(Some(Bytes(6_999))).check().unwrap_err();
-        assert_eq!(error.to_string(), "out: 7.0 KB are needed and 7.0 KB are free");
-        assert_eq!(error.hint().unwrap(), "make room there, or put the data elsewhere with --data DIR");
+        assert_eq!(error.to_string(), "out: 7.0 KB needed, 7.0 KB free");
+        assert_eq!(error.hint().unwrap(), "free space there, or put the data elsewhere with --data DIR");
         let full = Space { scale: Scale::Full, ..space(Some(Bytes(0))) }.check().unwrap_err();
         assert!(full.hint().unwrap().ends_with(", or run with --scale quick"), "{full}");
     }

@@ -1,4 +1,4 @@
-//! What the machine does without us: the storage's rates, and a plain copy in memory.
+//! Upper bounds for checkpoints: the storage's own rates, and a plain copy in memory.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use forebay_measure::{Place, Scratch};
 use super::Error;
 use super::bare_file::{self, Pass, together};
 
-/// The file that is written and read, gone before the next save.
+/// Removed before the next save.
 const FILE: &str = "bare";
 
 /// Megabytes (10^6 bytes) per second.
@@ -20,7 +20,7 @@ pub(super) struct Rates {
     pub(super) read: f64,
 }
 
-/// What a place takes and gives: by its profile where this process emulates it, otherwise measured.
+/// From the profile if this process emulates the device, otherwise measured.
 pub(super) fn rates(
     place: &Place,
     scratch: &Scratch,
@@ -41,7 +41,7 @@ pub(super) fn rates(
     Ok(Rates { write, read })
 }
 
-/// Copies the bytes into memory that was touched before, on as many threads as a save does; seconds.
+/// Seconds to copy the bytes into touched memory, with as many threads as a save uses.
 pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
     const CHUNK: usize = 4 << 20;
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
@@ -54,12 +54,12 @@ pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
         }
     };
     let (start, _) = together((0..n_threads).map(|_| copy));
-    // Where the system has no thread to spare, this one does what is left.
+    // If no thread can be started, this one does the rest.
     copy();
     start.elapsed().as_secs_f64()
 }
 
-/// Copies a state into memory end to end, what is on a device queued at once and waited for once; seconds.
+/// Seconds to copy a state into memory end to end; copies from a device are queued together and awaited once.
 pub(super) fn fetch_s(snapshot: &Snapshot<'_>, into: &mut Region) -> Result<f64, forebay_checkpoint::Error> {
     let (mut fetches, mut rest) = (Vec::new(), &mut into[..]);
     for tensor in &snapshot.tensors {

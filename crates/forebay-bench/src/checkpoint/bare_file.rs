@@ -1,4 +1,4 @@
-//! One file written and read past the page cache as fast as the device takes it: what others set their own rates beside.
+//! One file written and read past the page cache as fast as the device allows: the upper bound for saves and restores.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,12 +17,11 @@ use super::Error;
 
 /// Bytes per request.
 const BLOCK: u64 = 4 << 20;
-/// As many as a save keeps in flight; bytes that lie ready need no more.
+/// As many requests as a save keeps in flight; bytes that are ready need no more.
 const DEPTH: usize = 8;
-/// What the length of a direct request is a multiple of.
+/// Alignment of direct requests.
 const PAGE: u64 = 4096;
 
-/// Bytes that went one way, and how long that took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pass {
     pub(super) bytes: u64,
@@ -36,8 +35,7 @@ impl Pass {
     }
 }
 
-/// Makes a file of so many bytes, rounded up to whole pages, and makes it durable: its space allocated, its blocks
-/// written, synced. `run` makes its content another one than before.
+/// Writes a durable file, rounded up to whole pages: allocates, writes, syncs. `run` changes its content.
 pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
     let size = size.next_multiple_of(PAGE);
     let start = Instant::now();
@@ -49,14 +47,13 @@ pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: 
         file.write_all_at(memory, offset)
     })
     .context("writing", &path)?;
-    // What was stopped is not kept, and syncing it may take long.
+    // A cancelled file is dropped, and syncing it may take long.
     if !cancel.load(Ordering::Relaxed) {
         file.sync_all().context("syncing", &path)?;
     }
     Ok(Pass { bytes, seconds: (allocating + start.elapsed()).as_secs_f64() })
 }
 
-/// Reads a file that [`write`] made, from end to end.
 pub(super) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool) -> Result<Pass, Error> {
     let path = scratch.path().join(name);
     let mut workers = workers(&path, false)?;
@@ -67,8 +64,8 @@ pub(super) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool
     Ok(Pass { bytes, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// The file opened once per worker, each with memory of its own in huge pages: the kernel has a thousand times fewer of them to
-/// look after, and a save and a restore of ours have the same.
+/// One descriptor and one buffer in huge pages per worker: the kernel manages a thousand times fewer pages, and saves and restores use
+/// them too.
 fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
     let worker = |number: usize| {
         let file = open(path, write).context("opening", path)?;
@@ -79,7 +76,7 @@ fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
     (0..DEPTH).map(worker).collect()
 }
 
-/// Past the page cache where the file system can.
+/// Direct if the file system supports it.
 fn open(path: &Path, write: bool) -> io::Result<File> {
     let with = |flags| OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path);
     with(libc::O_DIRECT).or_else(|_| {
@@ -90,8 +87,8 @@ fn open(path: &Path, write: bool) -> io::Result<File> {
     })
 }
 
-/// Lets the workers take the blocks of a file as they come, until all are done, one fails or `cancel` is set: when they began, and the
-/// bytes moved. Files and memory stay the caller's, which closes and frees them off the clock.
+/// Workers take the next block until all are done, one fails or `cancel` is set; returns when they began, and the bytes moved. Files and
+/// memory stay with the caller, which closes and frees them untimed.
 fn each_block(
     workers: &mut [(File, Region)],
     size: u64,
@@ -116,8 +113,8 @@ fn each_block(
     Ok((start, moved.into_inner()))
 }
 
-/// Starts a thread per piece of work and releases all of them at once: when that was, and what each returned or why there was no thread
-/// for it. Starting them takes longer than a fast device needs for many blocks, so no clock runs meanwhile.
+/// Starts a thread per piece of work and releases them at once; returns when that was, and each result or why its thread did not start.
+/// Starting threads takes longer than a fast device needs for many blocks, so no clock runs meanwhile.
 pub(super) fn together<T: Send, W: FnOnce() -> T + Send>(
     works: impl IntoIterator<Item = W>,
 ) -> (Instant, Vec<io::Result<T>>) {

@@ -1,5 +1,3 @@
-//! From what was measured to a cell.
-
 use forebay_checkpoint::Mode;
 use forebay_measure::Place;
 use forebay_record::{CheckpointCell, CheckpointSample, Medium};
@@ -12,7 +10,6 @@ use super::scratch_dirs::ScratchDirs;
 use super::trial::Machine;
 use super::values::Values;
 
-/// All that was measured of one mode and format.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) samples: Vec<CheckpointSample>,
@@ -30,7 +27,6 @@ impl Measured {
     }
 }
 
-/// The cell of a mode and a format.
 pub(super) fn cell(
     plan: &Plan,
     dirs: &ScratchDirs,
@@ -69,12 +65,12 @@ pub(super) fn cell(
     }
 }
 
-/// Half the range over the median, above which times lie too far apart to stand for the machine.
+/// Half the range over the median above which times are too scattered to represent the machine.
 const FAR_APART: f64 = 0.25;
-/// Times below this lie apart without meaning anything, in seconds.
+/// Scatter of shorter times, in seconds, means nothing.
 const SHORT_S: f64 = 0.010;
 
-/// What a reader must know of times that lie far apart.
+/// Notes on scattered times.
 pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
     let of = |what: &str, pick: fn(&CheckpointSample) -> Option<f64>| {
         let times = Summary::of(&cell.samples.iter().filter_map(pick).collect::<Vec<_>>())?;
@@ -82,14 +78,13 @@ pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
         let (mode, format) = (&cell.mode, &cell.format);
         let (least, most) = (format_seconds(times.min), format_seconds(times.max));
         is_far.then(|| {
-            format!("{mode}, {format}: {what} took {least} to {most}; something else may have used the machine")
+            format!("{mode}, {format}: {what} took {least} to {most}; another program may have used the machine")
         })
     };
     let saves = of("the saves", |sample| sample.durable_fast_s);
     saves.into_iter().chain(of("the restores", |sample| sample.restore_s)).collect()
 }
 
-/// How a place is reached, and the device that is emulated there.
 fn medium(own: &Place, given: &Place) -> Medium {
     Medium::new(format!("{}: {}", given.dir.escaped(), own.fs().description()), given.tier(), Vec::new())
 }
@@ -114,7 +109,7 @@ mod tests {
         };
         assert_eq!(noted(&[sample(1.0, 0.5), sample(1.2, 0.5), sample(1.4, 0.6)]), [] as [&str; 0]);
         let said = noted(&[sample(1.0, 0.001), sample(1.2, 0.002), sample(1.9, 0.009)]);
-        let wanted = "direct, safetensors: the saves took 1.00 s to 1.90 s; something else may have used the machine";
+        let wanted = "direct, safetensors: the saves took 1.00 s to 1.90 s; another program may have used the machine";
         assert_eq!(said, [wanted], "milliseconds always lie apart");
         assert_eq!(noted(&[sample(1.0, 0.1), sample(1.0, 0.1), sample(1.0, 0.3)]).len(), 1);
         assert!(noted(&[]).is_empty());

@@ -1,4 +1,4 @@
-//! A network's state as it is lent to be saved: from the host's memory, or from the device where it lies.
+//! A network's state as lent to a save: from host memory, or straight from its device.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -9,12 +9,11 @@ use forebay_checkpoint::format::Layout;
 use forebay_checkpoint::{Dtype, Elsewhere, Header, Pages, Snapshot, Store, Tensor, Values};
 use forebay_train::{Engine, Fetch, HostMemory, Network, Remote, Title, View};
 
-/// A network whose state is looked at where it lies, whatever computes it.
+/// A network whose state can be viewed in place.
 pub(crate) trait Holder {
-    /// What computes it, in words.
+    /// For display.
     fn device(&self) -> String;
 
-    /// The state.
     fn view(&self) -> forebay_train::Result<View<'_>>;
 }
 
@@ -28,7 +27,6 @@ impl<E: Engine> Holder for Network<E> {
     }
 }
 
-/// Names and shapes of a network's state.
 pub(crate) fn headers(view: &View<'_>) -> Vec<Header> {
     let header = |title: &Title| Header {
         name: title.name.clone(),
@@ -38,10 +36,8 @@ pub(crate) fn headers(view: &View<'_>) -> Vec<Header> {
     view.titles.iter().map(header).collect()
 }
 
-/// A network's state, where it lies.
-///
 /// # Panics
-/// When values are on a device that is not given.
+/// When values are on a device and none is given.
 pub(crate) fn tensors<'a>(
     headers: &'a [Header],
     view: &'a View<'_>,
@@ -64,7 +60,7 @@ pub(crate) fn tensors<'a>(
     }
 }
 
-/// Gets the memory of a store's pool before the first save, locked for the device where the state is on one.
+/// Allocates the store's pool before the first save; its pages are locked if the state is on a device.
 pub(crate) fn prepare(
     store: &Store,
     layout: &Layout,
@@ -76,15 +72,15 @@ pub(crate) fn prepare(
     }
 }
 
-/// Values on a device, fetched straight to where they are saved from.
+/// Values on a device, copied straight to where they are saved from.
 pub(crate) struct OnDevice<'a> {
     remote: &'a dyn Remote,
-    /// Why memory could not be locked for it.
+    /// Why memory could not be locked.
     unlocked: OnceLock<String>,
 }
 
 impl<'a> OnDevice<'a> {
-    /// `None` where the values are in the host's memory.
+    /// `None` if the values are in host memory.
     pub(crate) fn of(view: &'a View<'_>) -> Option<Self> {
         match &view.values {
             forebay_train::Values::Here(_) => None,
@@ -92,9 +88,9 @@ impl<'a> OnDevice<'a> {
         }
     }
 
-    /// What to say where memory could not be locked for it.
+    /// A note if memory could not be locked.
     pub(crate) fn doubt(&self) -> Option<String> {
-        self.unlocked.get().map(|error| format!("states were copied once more on the host, which is slower: {error}"))
+        self.unlocked.get().map(|error| format!("states were copied twice on the host, which is slower: {error}"))
     }
 }
 
@@ -104,19 +100,17 @@ impl Elsewhere for OnDevice<'_> {
     }
 
     fn lock(&self, pages: Arc<Pages>) -> io::Result<Option<Box<dyn Any + Send>>> {
-        // Where the system locks no more, the copy goes through the driver's own memory, and is slower.
+        // Without locked pages the copy goes through the driver's own memory, and is slower.
         let locked = self.remote.lock_pages(Arc::new(Pool(pages)));
         let locked = locked.inspect_err(|error| _ = self.unlocked.set(error.to_string()));
         Ok(locked.ok().map(|lock| Box::new(lock) as Box<dyn Any + Send>))
     }
 }
 
-/// The same request, as a device knows it.
 fn piece<'a>(fetch: &'a mut forebay_checkpoint::Fetch<'_>) -> Fetch<'a> {
     Fetch { entry: fetch.index, offset: fetch.offset as usize, into: fetch.into }
 }
 
-/// Memory of the pool, as a device knows it.
 struct Pool(Arc<Pages>);
 
 impl HostMemory for Pool {

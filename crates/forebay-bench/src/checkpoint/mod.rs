@@ -1,8 +1,8 @@
-//! Saving and restoring a state over tiers: what it costs the caller, when it is durable, and what the storage would give.
+//! Saves and restores a state over tiers: the stall, the time until it is durable, and the storage's upper bound.
 //!
-//! Each mode is run with each format: one save that is not kept, then those that are. Between them, with the same bytes,
-//! what the storage takes and gives without us, and a plain copy in memory. All of it lies in hidden folders of its own
-//! below the places, which go on every way out; what a killed run left behind, the next one removes.
+//! Each mode runs with each format: one warm-up save, then the kept ones. Between them, with the same bytes, the bare storage and a plain
+//! copy in memory are measured. Everything is in hidden folders below the places, which are removed however the run ends; the next run
+//! removes what a killed one left.
 
 mod bare;
 mod bare_file;

@@ -1,5 +1,3 @@
-//! What a benchmark of checkpoints is going to do.
-
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,40 +7,37 @@ use forebay_measure::{Places, Refused};
 use forebay_train::Model;
 use forebay_units::Bytes;
 
-/// The modes by their names.
 pub const MODES: [(&str, Mode); 3] = [("direct", Mode::Direct), ("burst", Mode::Burst), ("async", Mode::Async)];
-/// What is saved where nothing is said: AlexNet's weights and moments of the paper.
+/// Default size: AlexNet's weights and moments in the paper.
 const USUAL_SIZE: Bytes = Bytes(600_000_000);
-/// The largest state: more than any memory has, and few enough bytes to be multiplied by copies.
+/// More than any memory has, yet small enough to be multiplied by copies.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
-/// Classes of a network that is only saved: ImageNet's.
+/// ImageNet's, for a network that is only saved.
 pub(super) const CLASSES: usize = 1_000;
 
-/// A mode's name.
 pub fn mode_name(mode: Mode) -> &'static str {
     let named = MODES.iter().find(|(_, known)| *known == mode);
     named.map_or("unknown", |(name, _)| name)
 }
 
 forebay_measure::settings! {
-    /// What a benchmark of checkpoints can be told.
     pub struct CheckpointSettings for Checkpoint {
-        /// Bytes of the state: tensors as AlexNet and its optimizer have them, and fillers; 600MB by default
+        /// Size of the state: AlexNet's tensors with optimizer moments, plus filler tensors [default: 600MB]
         size: Option<Bytes>, some(bytes(4..=MAX_BYTES)), "SIZE";
-        /// The state of a network instead: weights and Adam's moments, after one step
+        /// Save the state of this network instead: weights and Adam's moments after one step
         model: Option<String>, some(word(Model::names())), "MODEL" [one: Model::names()];
-        /// Where the network's state lies: cpu, cuda, or cuda:N for one of several; cpu by default
+        /// Where the network's state is: cpu, cuda, or cuda:N [default: cpu]
         device: Option<StateDevice>, some(parsed), "cpu|cuda[:N]";
-        /// When a save returns: direct, burst or async; a list is measured one after the other
+        /// When a save returns: direct, burst or async, or a list to sweep
         ///
-        /// By default the command measures all three where there is a burst buffer, and direct where there is none. A cell of a study
-        /// has one mode: burst where there is a burst buffer, and direct where there is none.
+        /// Defaults to all three modes with a burst buffer, otherwise to direct. A cell of a study has one mode: burst with a burst buffer,
+        /// otherwise direct.
         mode: Vec<Mode>, list(one_of(MODES)), "MODE,…" [sweep: MODES.map(|(name, _)| name)];
-        /// The format of the files; a list is measured one after the other
+        /// File format, or a list to sweep
         format: Vec<&'static str> = "safetensors,tensorflow", list(word(formats())), "FORMAT,…" [sweep: formats()];
-        /// Most bytes per second that draining copies, as 100MB; it reads back what it copied at this rate at most
+        /// Limit draining to this many bytes per second, as 100MB; reading back the copy has the same limit
         drain_rate: Option<Bytes>, some(bytes_per_s), "SIZE";
-        /// Leave out what the storage and the memory do without us
+        /// Skip the measurement of the bare storage and memory
         no_ceiling: bool, flag;
         /// Seed of the values
         seed: u64 = "0", seed, "S";
@@ -57,18 +52,17 @@ impl CheckpointSettings {
     fn check(&self) -> Result<(), Refused> {
         match (&self.model, self.size, self.device) {
             (Some(_), Some(_), _) => Err("give `size` or `model`, not both".to_owned()),
-            (None, _, Some(_)) => Err("`device` is where a network's state lies: give `model`".to_owned()),
+            (None, _, Some(_)) => Err("`device` applies to a network's state: give `model`".to_owned()),
             _ => Ok(()),
         }
     }
 
-    /// The first setting that needs a burst buffer.
     pub fn needs_burst(&self) -> Option<&'static str> {
         let needs = [("`mode` burst", self.mode.contains(&Mode::Burst)), ("`drain_rate`", self.drain_rate.is_some())];
         needs.iter().find(|(_, needs)| *needs).map(|(name, _)| *name)
     }
 
-    /// Bytes of the state, about.
+    /// Approximate.
     pub fn state_bytes(&self) -> u64 {
         match &self.model {
             Some(model) => network_bytes(model, CLASSES),
@@ -77,18 +71,17 @@ impl CheckpointSettings {
     }
 }
 
-/// Weights and the two moments that Adam has of each; no optimizer here has more.
+/// Weights and Adam's two moments of each; no optimizer here has more.
 pub fn network_bytes(model: &str, classes: usize) -> u64 {
     let parameters = Model::named(model, classes).and_then(|model| model.n_parameters());
     parameters.map_or(0, |n| n as u64 * 4 * 3)
 }
 
-/// Where the state of a network lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateDevice {
-    /// This machine's memory.
+    /// Host memory.
     Cpu,
-    /// The memory of the NVIDIA GPU with this number.
+    /// Ordinal of an NVIDIA GPU.
     Cuda(usize),
 }
 
@@ -106,21 +99,18 @@ impl FromStr for StateDevice {
     }
 }
 
-/// A benchmark of checkpoints, each mode with each format: its settings, where, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// How it is done.
     pub settings: CheckpointSettings,
-    /// Where they go.
     pub places: Places,
-    /// Saves and restores of each that are kept; one before them is not.
+    /// Kept saves and restores per mode and format; one warm-up comes before them.
     pub saves: usize,
-    /// Where CUDA's libraries may lie.
+    /// Searched for CUDA's libraries.
     pub cuda_folders: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// The modes, in this order: where none is named, all that the places allow.
+    /// In order; without a setting, all that the places allow.
     pub(super) fn modes(&self) -> Vec<Mode> {
         match (self.settings.mode.as_slice(), &self.places.fast) {
             ([], Some(_)) => MODES.map(|(_, mode)| mode).to_vec(),
@@ -152,7 +142,7 @@ mod tests {
         let device = Some("cuda:3".parse().unwrap());
         let settings = CheckpointSettings { device, ..CheckpointSettings::default() };
         assert_eq!((device, settings.needs_burst()), (Some(StateDevice::Cuda(3)), None));
-        assert_eq!(settings.check().unwrap_err(), "`device` is where a network's state lies: give `model`");
+        assert_eq!(settings.check().unwrap_err(), "`device` applies to a network's state: give `model`");
         let settings = CheckpointSettings { drain_rate: size, ..CheckpointSettings::default() };
         assert_eq!((settings.check(), settings.needs_burst()), (Ok(()), Some("`drain_rate`")));
         let word = |text: &str| Level::Text(text.to_owned());

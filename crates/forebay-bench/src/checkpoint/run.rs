@@ -1,5 +1,3 @@
-//! Running the plan.
-
 use std::path::PathBuf;
 use std::slice;
 
@@ -14,49 +12,27 @@ use super::scratch_dirs::ScratchDirs;
 use super::trial::{Memories, Trial};
 use super::values::Values;
 
-/// A benchmark that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
-    /// The network whose state is wanted cannot be built.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
-    /// There is less room than the benchmark needs.
     #[error(
         "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
         path.escaped()
     )]
-    TooLittleSpace {
-        /// Where.
-        path: PathBuf,
-        /// What it needs.
-        needed: Bytes,
-        /// What there is.
-        free: Bytes,
-    },
-    /// There is less memory than the benchmark needs.
+    TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
     #[error("the benchmark needs {needed} of memory and {available} are available; give a smaller --size")]
-    TooLittleMemory {
-        /// What it needs.
-        needed: Bytes,
-        /// What there is.
-        available: Bytes,
-    },
-    /// What was restored is not what was saved.
-    #[error("what was restored of save {step} is not what was saved")]
-    Differs {
-        /// Which save.
-        step: u64,
-    },
+    TooLittleMemory { needed: Bytes, available: Bytes },
+    #[error("the state restored from save {step} differs from the saved one")]
+    Differs { step: u64 },
 }
 
 forebay_measure::share_errors!(Error);
 
-/// Runs the plan in folders of its own below the places, which it removes. When it is cancelled it gives up the save at
-/// work and yields what it has.
+/// Uses folders of its own below the places and removes them. When cancelled it abandons the current save and returns what it has.
 ///
 /// # Errors
 /// When a place cannot be used, or a save or restore fails.
@@ -85,12 +61,12 @@ pub fn run(
     Ok(record)
 }
 
-/// The first save warms up.
+/// The first save is the warm-up.
 fn rounds(plan: &Plan) -> Rounds {
     Rounds { warmups: 1, repeats: plan.saves, unit: "save" }
 }
 
-/// Each mode with each format, one after the other: a store is opened once for all of its saves.
+/// One mode and format after the other, not in rounds: a store is opened once for all of its saves.
 fn measure(
     plan: &Plan,
     dirs: &ScratchDirs,

@@ -1,4 +1,4 @@
-//! The folders of a benchmark: made, found large enough, and removed.
+//! The folders of a benchmark: created, checked for space, and removed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,35 +12,34 @@ use forebay_units::Bytes;
 
 use super::Error;
 
-/// How the folders' names begin.
 const PREFIX: &str = ".forebay-checkpoint-bench-";
-/// Checkpoints that are on a place at once: the last one and the one being written.
+/// On a place at once: the last checkpoint and the one being written.
 pub const COPIES: u64 = 2;
-/// Manifests, indices, and what a file system needs for itself.
+/// Manifests, indices, and the file system's own needs.
 const BESIDE: u64 = 16 << 20;
-/// How often a wish to stop is looked for.
+/// How often a cancellation is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// States in memory at once: the state, a copy of it, the pool of an async save or what was restored.
+/// In memory at once: the state, its plain copy, the pool of an async save, and the restored state.
 const STATES: u64 = 4;
 
-/// A folder of our own on each place, nearest first.
+/// One folder per place, nearest first.
 pub(super) struct ScratchDirs {
     places: Places,
     scratch: Vec<Scratch>,
-    /// Set when the run is to stop: what is being saved, drained or restored ends at its next chunk.
+    /// Set when the run is cancelled: saves, drains and restores end at their next chunk.
     stop: Arc<AtomicBool>,
-    /// What the record should say.
+    /// For the record.
     pub(super) notes: Vec<String>,
 }
 
 impl ScratchDirs {
-    /// Makes the folders, after what a killed run left there is gone.
+    /// Removes what a killed run left there first.
     pub(super) fn open(places: &Places) -> Result<Self, Error> {
         let (mut scratch, mut notes) = (Vec::new(), Vec::new());
         for place in places.nearest_first() {
             let left = remove_left_overs(&place.dir, PREFIX);
             if !left.is_empty() {
-                notes.push(format!("removed what a killed benchmark had left behind: {}", left.join(", ")));
+                notes.push(format!("removed leftovers of a killed benchmark: {}", left.join(", ")));
             }
             scratch.push(Scratch::create(&place.dir, PREFIX)?);
         }
@@ -57,17 +56,17 @@ impl ScratchDirs {
         &self.places
     }
 
-    /// The folder on a place, by its index from the nearest.
+    /// By index from the nearest.
     pub(super) fn scratch(&self, tier: usize) -> &Scratch {
         &self.scratch[tier]
     }
 
-    /// The tiers, nearest first.
+    /// Nearest first.
     pub(super) fn tiers(&self) -> Vec<Tier> {
         self.places.tiers_until(&self.stop)
     }
 
-    /// Does `work` while a thread looks whether it is to stop.
+    /// Runs `work` while a thread watches for a cancellation.
     pub(super) fn heeding<T>(&self, cancel: &AtomicBool, work: impl FnOnce() -> T) -> T {
         let look = || {
             let is_stopped = cancel.load(Ordering::Relaxed);
@@ -77,7 +76,6 @@ impl ScratchDirs {
         heeding(LOOK, look, work)
     }
 
-    /// Removes the checkpoints.
     pub(super) fn clear(&self) -> Result<(), Error> {
         for place in self.places.nearest_first() {
             let failed = |source| {
@@ -88,7 +86,7 @@ impl ScratchDirs {
         Ok(())
     }
 
-    /// Whether a state of so many bytes has room on the places and in memory.
+    /// On the places and in memory.
     pub(super) fn check(&self, bytes: u64) -> Result<(), Error> {
         let mut wanted: Vec<(u64, &Path, u64)> = Vec::new();
         for scratch in &self.scratch {

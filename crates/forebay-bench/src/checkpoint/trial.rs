@@ -1,4 +1,4 @@
-//! One mode with one format: saved, made durable, restored, several times.
+//! One mode with one format: saved, made durable and restored, several times.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -17,31 +17,28 @@ use super::scratch_dirs::ScratchDirs;
 use super::values::Values;
 use super::{Error, Plan, bare};
 
-/// The stem of the files.
 const STEM: &str = "model";
 
-/// Memory that all modes and formats share, touched before.
+/// Shared by all modes and formats, and touched before.
 pub(super) struct Memories {
-    /// What the state is copied to, locked for its device.
+    /// Target of the plain copy; locked for the state's device.
     copy: Region,
-    /// What is restored into.
     restored: Memory,
 }
 
 impl Memories {
     pub(super) fn new(values: &Values, cancel: &AtomicBool) -> Result<Self, Error> {
         let copy = values.memory_for_copies(cancel)?;
-        // A file is the values and a directory of them.
+        // A file has the values and an index of them.
         let mut restored = Memory::default();
         restored.reserve_until(values.bytes().len() + (1 << 20), cancel)?;
         Ok(Self { copy, restored })
     }
 }
 
-/// What storage and memory did without us, right before a save.
+/// Bare storage and memory, measured right before a save.
 pub(super) type Machine = (Option<bare::Rates>, Option<f64>);
 
-/// One mode with one format.
 pub(super) struct Trial<'a> {
     plan: &'a Plan,
     dirs: &'a ScratchDirs,
@@ -50,9 +47,9 @@ pub(super) struct Trial<'a> {
     mode: Mode,
     format: &'static dyn Format,
     store: Store,
-    /// Saves made, those run again included: none may have the step of another.
+    /// Includes saves run again: no two may have the same step.
     n_saves: u64,
-    /// Memory of this process before the store was opened, and the most that saves took beyond it.
+    /// Memory of this process before the store was opened, and the peak of saves beyond it.
     resident: Option<u64>,
     memory_bytes: Option<u64>,
 }
@@ -74,7 +71,7 @@ impl forebay_measure::Trial for Trial<'_> {
         }
         let highest = reset_peak();
         let (sample, peak) = match self.save_and_restore(save, highest) {
-            // It was stopped in the middle, which is no failure of the storage.
+            // It was cancelled, which is no failure of the storage.
             Err(_) if observer.is_cancelled() => return Ok(Done::Cut(None)),
             done => done?,
         };
@@ -105,7 +102,7 @@ impl<'a> Trial<'a> {
         Ok(Self { plan, dirs, values, memories, mode, format, store, n_saves: 0, resident, memory_bytes: None })
     }
 
-    /// Leaves nothing to the next mode or format; the most memory that saves took.
+    /// Removes everything for the next mode or format; returns the peak memory of saves.
     pub(super) fn close(self, observer: Observer<'_>) -> Result<Option<u64>, Error> {
         let closed = self.store.close();
         self.dirs.clear()?;
@@ -113,10 +110,10 @@ impl<'a> Trial<'a> {
         failed.map_or(Ok(self.memory_bytes), |error| Err(error.into()))
     }
 
-    /// One save, made durable and restored; with the most memory there was, where `highest` says that it was counted.
+    /// One save, made durable and restored; returns the peak memory too if `highest` says that it was counted.
     fn save_and_restore(&mut self, save: u64, highest: Option<()>) -> Result<(CheckpointSample, Option<u64>), Error> {
         let sample = self.save(save)?;
-        // What nobody keeps any more is removed before the next clock starts.
+        // Outdated checkpoints are removed before the next clock starts.
         self.store.drain()?;
         let peak = highest.and_then(|()| peak_resident_bytes());
         Ok((CheckpointSample { restore_s: Some(self.restore(save)?), ..sample }, peak))
@@ -126,7 +123,7 @@ impl<'a> Trial<'a> {
         if self.plan.settings.no_ceiling {
             return Ok((None, None));
         }
-        // The place that this mode writes to first is the one it is restored from.
+        // Restores come from the place that this mode writes first.
         let tier = if self.mode == Mode::Direct { self.dirs.tiers().len() - 1 } else { 0 };
         let place = self.dirs.places().nearest_first().nth(tier).expect("a tier is a place");
         let n_bytes = self.values.bytes().len() as u64;
@@ -134,7 +131,7 @@ impl<'a> Trial<'a> {
         Ok((Some(rates), Some(self.values.copy_s(&mut self.memories.copy)?)))
     }
 
-    /// Saves, and waits until all is drained: the next one finds nothing unfinished.
+    /// Waits until everything is drained, so the next save finds nothing unfinished.
     fn save(&self, step: u64) -> Result<CheckpointSample, Error> {
         let start = Instant::now();
         let handle = self.values.with_snapshot(|snapshot| {
@@ -151,7 +148,7 @@ impl<'a> Trial<'a> {
         Ok(CheckpointSample { stall_s, durable_fast_s, durable_slow_s, restore_s: None })
     }
 
-    /// Restores the newest, which must be the one just saved, and compares every tensor with the state; seconds.
+    /// Restores the newest checkpoint, which must be the one just saved, and compares every tensor; seconds of the restore.
     fn restore(&mut self, step: u64) -> Result<f64, Error> {
         let start = Instant::now();
         let restored = self.store.restore_with(Wanted::default(), &mut self.memories.restored)?;
@@ -163,7 +160,7 @@ impl<'a> Trial<'a> {
         if is_same { Ok(seconds) } else { Err(Error::Differs { step }) }
     }
 
-    /// Compares the files where they lie: memory taken for that would count as a save's.
+    /// Compares in place: extra memory would count as a save's.
     fn is_same(&self, catalog: &Catalog, files: &BTreeMap<String, &[u8]>) -> bool {
         let restored = |header: &Header| {
             let entry = catalog.tensors.iter().find(|entry| entry.header == *header)?;
@@ -175,7 +172,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Lets the kernel count the most memory anew; `None` where it does not.
+/// Resets the kernel's peak-memory counter; `None` if that is not possible.
 fn reset_peak() -> Option<()> {
     std::fs::write("/proc/self/clear_refs", "5").ok()
 }

@@ -1,4 +1,4 @@
-//! The state that is saved: tensors as a network has them, with values that no device can shrink.
+//! The state to save: tensors of a network, with values that do not compress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use super::device::{self, Holder, OnDevice};
 use super::plan::CLASSES;
 use super::{Error, Plan, StateDevice, bare};
 
-/// AlexNet's parameters, as torchvision names them.
+/// As torchvision names them.
 const ALEXNET: [(&str, &[u64]); 16] = [
     ("features.0.weight", &[64, 3, 11, 11]),
     ("features.0.bias", &[64]),
@@ -30,26 +30,26 @@ const ALEXNET: [(&str, &[u64]); 16] = [
     ("classifier.6.weight", &[1000, 4096]),
     ("classifier.6.bias", &[1000]),
 ];
-/// The parameters, and what an optimiser keeps of each.
+/// The parameters, and Adam's moments of each.
 const COPIES: [&str; 3] = ["", ".m", ".v"];
-/// The largest tensor that fills up what is left.
+/// Largest tensor that fills up the rest.
 const FILLER_BYTES: u64 = 64 << 20;
-/// Bytes made between two looks whether to stop; a multiple of what one random number fills.
+/// Bytes generated between two checks for a cancellation; a multiple of what one random number fills.
 const PIECE: usize = 16 << 20;
 
-/// A state in memory, its tensors end to end; and the network that it is a copy of, where that is saved instead.
+/// A state in memory, its tensors end to end; and the network it is a copy of, if that is saved instead.
 pub(super) struct Values {
-    /// What it is, in words.
+    /// For display.
     pub(super) what: String,
     headers: Vec<Header>,
     memory: Region,
     n_bytes: usize,
-    /// The network, on a device with memory of its own.
+    /// Set if its memory is on a device.
     holder: Option<Box<dyn Holder>>,
 }
 
 impl Values {
-    /// The state of a plan; `None` when it was stopped before it was made.
+    /// `None` if it was cancelled.
     pub(super) fn of(plan: &Plan, cancel: &AtomicBool) -> Result<Option<Self>, Error> {
         let settings = &plan.settings;
         let Some(name) = &settings.model else {
@@ -83,7 +83,7 @@ impl Values {
         Ok(Some(Self { what, headers, memory, n_bytes, holder: None }))
     }
 
-    /// The state of a network, with a copy of it to compare with.
+    /// Keeps a copy to compare with.
     pub(super) fn held(what: String, holder: Box<dyn Holder>) -> Result<Self, Error> {
         let view = holder.view()?;
         let headers = device::headers(&view);
@@ -97,12 +97,12 @@ impl Values {
         Ok(values)
     }
 
-    /// The device that the state lies on; `None` for this machine's memory.
+    /// `None` for host memory.
     pub(super) fn device(&self) -> Option<String> {
         self.holder.as_ref().map(|holder| holder.device())
     }
 
-    /// Copies the state into memory, from wherever it lies; seconds.
+    /// Seconds.
     pub(super) fn copy_s(&self, into: &mut Region) -> Result<f64, Error> {
         if self.holder.is_none() {
             return Ok(bare::copy_s(self.bytes(), into));
@@ -110,7 +110,7 @@ impl Values {
         self.with_snapshot(|snapshot| Ok(bare::fetch_s(snapshot, into)?))
     }
 
-    /// Memory for copies of the state, touched, and locked for the device that it lies on.
+    /// Touched, and locked for the state's device.
     pub(super) fn memory_for_copies(&self, cancel: &AtomicBool) -> Result<Region, Error> {
         let mut copy = Region::new(self.n_bytes)?;
         copy.fault_in_until(cancel);
@@ -118,7 +118,6 @@ impl Values {
         Ok(copy)
     }
 
-    /// Bytes of all values.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.memory[..self.n_bytes]
     }
@@ -127,7 +126,6 @@ impl Values {
         self.headers.len() as u64
     }
 
-    /// Each tensor with its values.
     pub(super) fn tensors(&self) -> impl Iterator<Item = (&Header, &[u8])> {
         let mut rest = self.bytes();
         self.headers.iter().map(move |header| {
@@ -137,7 +135,7 @@ impl Values {
         })
     }
 
-    /// The state as it is lent to be saved, from where it lies.
+    /// Lends the state to a save from where it is.
     pub(super) fn with_snapshot<T>(&self, act: impl FnOnce(&Snapshot<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let Some(holder) = &self.holder else {
             let tensors = self.tensors().map(|(header, bytes)| Tensor::new(header, bytes));
@@ -154,7 +152,7 @@ fn with_adam(name: &str) -> String {
     format!("{name} with adam")
 }
 
-/// A network after one step, so that the moments are not all zero.
+/// The step makes the moments nonzero.
 fn after_a_step<E: Engine>(name: &str, engine: E, seed: u64) -> Result<Network<E>, Error> {
     let model = Model::named(name, CLASSES)?;
     let mut network = Network::new(engine, &model, Settings::new(1, seed))?;
@@ -169,7 +167,7 @@ fn n_bytes_of(header: &Header) -> usize {
     header.n_bytes().expect("memory for it was had") as usize
 }
 
-/// AlexNet's parameters and their moments as far as they fit, and one or more tensors that fill up the rest.
+/// AlexNet's parameters and moments as far as they fit, then filler tensors.
 fn headers_of(bytes: u64) -> Vec<Header> {
     let (mut headers, mut left) = (Vec::new(), bytes / 4 * 4);
     for copy in COPIES {
@@ -193,7 +191,7 @@ fn headers_of(bytes: u64) -> Vec<Header> {
     headers
 }
 
-/// Any bits but those that are no number.
+/// Clears exponents that stand for infinity or NaN.
 fn make_finite(value: &mut [u8]) {
     if value[3] & 0x7F == 0x7F && value[2] & 0x80 != 0 {
         value[3] &= 0xBF;

@@ -1,4 +1,4 @@
-//! Repeats summed up: medians beside the raw values.
+//! Cells of the record: medians beside the raw values.
 
 use forebay_pipeline::Stats;
 use forebay_record::{CacheEvidence, CacheState, IngestCell, IngestRepeat, Medium, TierKind};
@@ -10,16 +10,16 @@ use super::run::Error;
 use super::trial::{Level, Repeated, Trial};
 use crate::supply;
 
-/// The finished repeats of a level.
+/// Finished repeats of one thread count.
 pub(super) struct Repeats {
     /// Those that delivered images.
     samples: Vec<IngestRepeat>,
     evidence: Vec<CacheEvidence>,
-    /// Those that delivered none: there is nothing in them to measure.
+    /// Those that delivered none, and so have nothing to measure.
     n_empty: usize,
-    /// The most samples that failed in one of them.
+    /// Peak over the repeats.
     n_failed: u64,
-    /// What to say of failures: the last repeat without an image, else the last one.
+    /// For failures: of the last repeat without an image, else of the last one.
     stats: Option<Stats>,
 }
 
@@ -34,13 +34,13 @@ impl Repeats {
         Self { n_empty: n_finished - samples.len(), samples, evidence, n_failed, stats }
     }
 
-    /// Why there is nothing to measure, where repeats were finished and none of them delivered an image.
+    /// An error if repeats finished and none of them delivered an image.
     pub(super) fn failure(&self) -> Option<Error> {
         let stats = self.stats.as_ref().filter(|_| self.samples.is_empty())?;
         Some(all_failed(stats))
     }
 
-    /// What to say of those without an image.
+    /// Note on repeats without an image.
     pub(super) fn note(&self, level: &Level<'_>) -> Option<String> {
         let first = self.stats.as_ref().filter(|_| self.n_empty > 0)?.failures.first();
         let why = first.map(|failed| format!(": {}: {}", failed.name, failed.reason())).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Repeats {
     }
 }
 
-/// The cell of a level; `None` when no repeat of it was finished and delivered images.
+/// `None` if no finished repeat delivered images.
 pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Result<Option<IngestCell>, Error> {
     let Repeats { samples, evidence, n_empty, n_failed, stats } = repeats;
     let (Some(stats), false) = (stats, samples.is_empty()) else { return Ok(None) };
@@ -78,7 +78,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         medium,
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,
-        // One repeat has no spread, rather than none to speak of.
+        // The spread of a single repeat is unknown, not zero.
         spread: if samples.len() > 1 { rate.relative_spread() } else { None },
         cpu_s_per_1000: cpu_s_per_1000(&samples),
         failed_samples: n_failed,
@@ -95,18 +95,18 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
     }))
 }
 
-/// The emulated device that the bytes came through: the shaper's if there is one, since it is the outer one.
+/// The in-process device if there are two, since it is the outer one.
 fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
     let shaped = plan.tier.as_ref().map(|profile| (profile, TierKind::Shaped));
     shaped.or_else(|| plan.kernel_tier.as_ref().map(|profile| (profile, TierKind::Kernel)))
 }
 
-/// Whether a tier's rate is the most there can be: the kernel limits what comes from its device, not from memory.
+/// Whether a tier's rate is an upper bound: the kernel limits what comes from its device, not from memory.
 fn holds(kind: TierKind, cache: Option<CacheState>) -> bool {
     kind != TierKind::Kernel || cache == Some(CacheState::Cold)
 }
 
-/// What the rate of a tier is, where nobody has probed it.
+/// For a tier without a probe.
 fn describe_ceiling(profile: &Profile, kind: TierKind) -> String {
     match kind {
         TierKind::Shaped => format!("the profile {} (sequential)", profile.name),

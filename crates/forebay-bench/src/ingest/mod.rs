@@ -1,7 +1,7 @@
 //! The ingest micro-benchmark: how fast this machine and this storage can feed training.
 //!
-//! Rounds go over all thread counts before the next round begins, so that a machine that slows down slows all of them;
-//! the first rounds are warm-ups and are not kept.
+//! A round covers all thread counts before the next begins, so a machine that slows down affects all of them; the first rounds are
+//! warm-ups and are dropped.
 
 mod cell;
 mod plan;

@@ -1,5 +1,3 @@
-//! What an ingest run is going to do.
-
 use std::path::PathBuf;
 
 use forebay_format::example::KeyNames;
@@ -9,41 +7,40 @@ use forebay_measure::{Cache, Io, Refused, ThreadCount};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
-/// The most images of one repeat: years of them, and few enough to be counted in 64 bits as bytes.
+/// Years of images, yet few enough that their bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
 
 forebay_measure::settings! {
-    /// What an ingest run can be told.
     pub struct IngestSettings for Ingest {
-        /// Threads that make samples; a list is swept, `auto` finds the number beyond which more do not help
+        /// Threads that read and decode: a list to sweep, or `auto` to add threads until more do not help
         threads: Vec<ThreadCount> = "1,2,4,8", list(threads), "N,…|auto" [sweep];
-        /// Threads that only read, ahead of those that decode; with 0 every thread does both
+        /// Threads that only read, ahead of the decoding threads; with 0 every thread does both
         readers: usize = "0", integer(0..=1_024), "N";
         /// Samples per batch
         batch: usize = "64", integer(1..=1_000_000), "N";
-        /// Batches per repeat, failed samples included; one pass over the data by default
+        /// Batches per repeat, failed samples included [default: one pass over the data]
         batches: Option<u64>, some(integer(1..=1_000_000_000)), "N";
-        /// Batches made ahead of the consumer; with 0 work is done only while the consumer waits
+        /// Batches prepared ahead of the consumer; with 0 work happens only while the consumer waits
         prefetch: usize = "1", integer(0..=10_000), "N";
         /// Read without decoding
         read_only: bool, flag;
-        /// Evict the files from the page cache before each repeat, and prove it
+        /// Evict the files from the page cache before each repeat, and verify it
         cold: bool, flag;
-        /// How files are read: buffered, direct, uring, uring-direct, or auto to measure and choose
+        /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
-        /// Largest sample to read (a file, a record or a tar sample); a larger one counts as failed
+        /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
-        /// Output size in pixels; 224x224 by default, and tensor shards keep their own
+        /// Output size in pixels [default: 224x224, or a tensor shard's own]
         size: Option<(u32, u32)>, some(pixels), "N|WxH";
         /// Type of the output values
         dtype: Dtype = "f32", one_of([("f32", Dtype::F32), ("u8", Dtype::U8)]), "f32|u8";
-        /// Order of the output values
+        /// Memory layout of the output values
         layout: Layout = "nhwc", one_of([("nhwc", Layout::Nhwc), ("nchw", Layout::Nchw)]), "nhwc|nchw";
-        /// Decode JPEG at 1/2, 1/4 or 1/8 where that still covers the output: faster, but other pixels
+        /// Decode JPEG at 1/2, 1/4 or 1/8 size if that still covers the output: faster, but different pixels
         scaled: bool, flag;
         /// Map tensor shards into memory instead of reading them
         mmap: bool, flag;
-        /// Deliver samples in the order in which they arrive instead of the seeded order
+        /// Deliver samples as they arrive instead of in the seeded order
         first_come: bool, flag;
         /// Seed of the shuffle
         seed: u64 = "0", seed, "S";
@@ -70,38 +67,34 @@ impl IngestSettings {
         Ok(())
     }
 
-    /// Images of one repeat, given how many samples there are.
     pub fn images_per_repeat(&self, n_samples: u64) -> u64 {
         self.batches.map_or(n_samples, |n| n.saturating_mul(self.batch as u64))
     }
 
-    /// What an image becomes; tensor shards keep their size where none is asked for.
+    /// Tensor shards keep their size unless another is requested.
     pub fn image(&self) -> ImageSpec {
         let (width, height) = self.size.unwrap_or((224, 224));
         ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
     }
 
-    /// The state of the page cache that is asked for.
     pub(super) fn cache(&self) -> Cache {
         if self.cold { Cache::Cold } else { Cache::Warm }
     }
 }
 
-/// An ingest run: its settings, on what, and how often.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How it is done.
     pub settings: IngestSettings,
     /// A folder of images, a list, or shards.
     pub data: PathBuf,
-    /// The features of TFRecord records that hold image and label, where they are known.
+    /// TFRecord features that hold image and label, if known.
     pub keys: KeyNames,
-    /// The device that this process emulates.
+    /// Emulated by this process.
     pub tier: Option<Profile>,
-    /// The device that the kernel emulates below the data.
+    /// Emulated by the kernel below the data.
     pub kernel_tier: Option<Profile>,
-    /// Rounds that are run and not kept.
+    /// Dropped rounds before the kept ones.
     pub warmups: usize,
-    /// Rounds that are kept.
+    /// Kept rounds.
     pub repeats: usize,
 }

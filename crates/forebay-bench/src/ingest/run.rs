@@ -1,5 +1,3 @@
-//! Running the plan.
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,51 +12,35 @@ use super::plan::Plan;
 use super::trial::Trial;
 use crate::supply;
 
-/// A run that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
-    /// Only pre-decoded shards can be mapped.
     #[error("{}: only tensor shards can be mapped into memory", path.escaped())]
-    NotMappable {
-        /// What was to be mapped.
-        path: PathBuf,
-    },
-    /// Only encoded images can be decoded at a smaller scale.
-    #[error("{}: the images are decoded already, so that scaled decoding does nothing", path.escaped())]
-    NotEncoded {
-        /// What was to be decoded.
-        path: PathBuf,
-    },
-    /// Not a single sample could be made.
+    NotMappable { path: PathBuf },
+    #[error("{}: the images are decoded already, so scaled decoding has no effect", path.escaped())]
+    NotEncoded { path: PathBuf },
     #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_failed))]
     AllFailed {
-        /// How many failed.
         n_failed: u64,
-        /// The first of them.
+        /// Of the first failed sample.
         name: String,
-        /// Why.
         reason: String,
     },
 }
 
 forebay_measure::share_errors!(Error);
 
-/// What a plan would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
-    /// What would be read.
     pub dataset: DatasetNote,
-    /// Images of one repeat.
     pub images_per_repeat: u64,
-    /// Repeats over all thread counts, warm-ups included.
+    /// Over all thread counts, warm-ups included.
     pub n_repeats: u64,
 }
 
-/// Looks at the data and says what the plan would do; measures nothing.
+/// Inspects the data; measures nothing.
 ///
 /// # Errors
 /// When the data cannot be used.
@@ -71,10 +53,10 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Runs the plan. When it is cancelled it stops at the next sample and yields what it has.
+/// Stops at the next sample when cancelled and returns what it has.
 ///
 /// # Errors
-/// When the data cannot be used, or not a single sample can.
+/// When the data cannot be used, or no sample can.
 pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     let source = source.with_max_sample_size(plan.settings.max_sample_size);
@@ -85,7 +67,6 @@ pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) 
     Ok(record)
 }
 
-/// Runs the rounds of a plan made ready.
 pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observer: Observer<'_>) -> Result<(), Error> {
     let plan = trial.plan;
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "repeat" };
@@ -128,7 +109,7 @@ fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
     notes.push(match plan.settings.cache() {
         Cache::Cold => format!(
             "a cold cache was asked for, but with {threads} more than 5 % of the bytes came from memory: the \
-             files may lie on a file system in memory, or somebody else reads them too"
+             files may be on a file system in memory, or another process reads them too"
         ),
         Cache::Warm => format!(
             "a warm cache was asked for, but with {threads} more than 5 % of the bytes came from the device: \

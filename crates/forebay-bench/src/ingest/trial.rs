@@ -1,4 +1,4 @@
-//! A plan made ready to be measured: its pipeline, one repeat of it, its floor.
+//! A plan ready to measure: its pipeline, one repeat of it, its floor.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -19,16 +19,15 @@ use super::plan::Plan;
 use super::run::Error;
 use crate::supply;
 
-/// Samples of the floor measurement: enough for a stable rate, a few milliseconds of time.
+/// Enough for a stable rate within a few milliseconds.
 const FLOOR_SAMPLES: usize = 50_000;
 const TUNING_EPOCHS: u64 = 100;
 
-/// How long a pipeline runs.
 #[derive(Clone, Copy)]
 enum Length {
     /// As many samples as a repeat has.
     Repeat,
-    /// Long enough for the tuner to settle, and yet with an end: not a single sample may be usable.
+    /// Long enough for the tuner to settle, but finite: it may be that no sample is usable.
     Tuning,
 }
 
@@ -36,21 +35,19 @@ enum Length {
 pub(super) struct Level<'a> {
     trial: &'a Trial<'a>,
     pub(super) threads: usize,
-    /// Whether the count was found rather than given.
+    /// The tuner found the count.
     pub(super) auto: bool,
-    /// What the tuner did, if it found the count.
+    /// What the tuner tried, if it found the count.
     pub(super) tuning: Option<Tuning>,
 }
 
-/// A plan made ready to be measured.
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
-    /// The samples, through the storage that is measured.
+    /// Reads through the storage under test.
     source: Source,
     pub(super) storage_description: String,
 }
 
-/// What one repeat gave.
 pub(super) struct Repeated {
     pub(super) repeat: IngestRepeat,
     pub(super) evidence: CacheEvidence,
@@ -63,14 +60,13 @@ impl<'a> Trial<'a> {
         Self::over(plan, source, storage)
     }
 
-    /// With the samples read through a storage.
     pub(super) fn over(plan: &'a Plan, source: Source, storage: Arc<dyn Storage>) -> Result<Self, Error> {
         match source.pixels() {
             None if plan.settings.mmap => return Err(Error::NotMappable { path: plan.data.clone() }),
             Some(_) if plan.settings.scaled => return Err(Error::NotEncoded { path: plan.data.clone() }),
             _ => {}
         }
-        // A map goes past the storage's way of reading.
+        // A map bypasses the storage's way of reading.
         let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { storage.description() };
         Ok(Self { plan, source: source.with_storage(storage), storage_description })
     }
@@ -105,7 +101,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// What an image becomes; `None` when it is read only.
+    /// `None` if samples are only read.
     pub(super) fn output(&self) -> Option<ImageSpec> {
         let (settings, spec) = (&self.plan.settings, self.plan.settings.image());
         match self.source.pixels() {
@@ -117,24 +113,24 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The thread count of a level: as given, or found by letting the tuner settle before anything is measured.
+    /// As given, or found by the tuner before anything is measured.
     pub(super) fn level(&self, threads: ThreadCount, cancel: &AtomicBool) -> Result<Level<'_>, Error> {
         let level = |threads, auto, tuning| Level { trial: self, threads, auto, tuning };
         if let ThreadCount::Fixed(threads) = threads {
             return Ok(level(threads, false, None));
         }
         if self.plan.settings.readers > 0 {
-            // Behind separate readers, decoding wants one thread a core.
+            // Behind separate readers, decoding needs one thread per core.
             return Ok(level(cores(), true, None));
         }
         cold::prepare(self.source.files(), self.plan.settings.cold)?;
-        // Once round, data that was cold is cold no more, so a cold tuner has one pass to settle in.
+        // After one pass cold data is warm, so a cold tuner has one pass to settle.
         let length = if self.plan.settings.cold { Length::Repeat } else { Length::Tuning };
         let (threads, tuning) = supply::tune(&self.pipeline(Threads::Auto, length), cancel)?;
         Ok(level(threads, true, tuning))
     }
 
-    /// The rate of the same pipeline with nothing to read and nothing to do.
+    /// Images per second of the same pipeline with nothing to read and nothing to do.
     pub(super) fn floor(&self, threads: usize) -> Result<f64, Error> {
         let settings = &self.plan.settings;
         let n = FLOOR_SAMPLES.max(settings.batch);
@@ -180,7 +176,7 @@ impl forebay_measure::Trial for Level<'_> {
                 break;
             }
         }
-        // The ledgers are read before the clock, so that no worker accounts for more than the wall clock.
+        // The ledgers are read before the clock: no worker may account for more than the wall clock.
         let stats = batches.stats();
         let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
         let evidence = cold::conclude(before, stats.bytes_read);

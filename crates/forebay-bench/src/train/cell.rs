@@ -1,4 +1,4 @@
-//! Runs summed up: the median one beside the raw totals.
+//! Cells of the record: the median run beside the raw totals.
 
 use forebay_measure::laps::Part;
 use forebay_measure::usage;
@@ -15,16 +15,16 @@ use super::totals;
 use super::trial::{Trained, Trial};
 use crate::supply;
 
-/// What was settled before the first run.
+/// Settled before the first run.
 pub(super) struct Settled<'a> {
     pub(super) trial: &'a Trial<'a>,
     pub(super) baseline: Option<Baseline>,
     pub(super) tuning: Option<Tuning>,
-    /// Whether the threads were found rather than given.
+    /// The tuner found the thread count.
     pub(super) auto: bool,
 }
 
-/// The cell of some runs; `None` when there is none with a step.
+/// `None` if no run has a step.
 pub(super) fn cell(
     settled: &Settled<'_>,
     runs: Vec<Trained>,
@@ -82,7 +82,7 @@ pub(super) fn cell(
     }))
 }
 
-/// Of an emulated accelerator, whose steps take no longer for having waited: those of the run itself.
+/// Steps of an emulated accelerator do not depend on waits, so the run's own serve as the baseline.
 fn own_baseline(trial: &Trial<'_>, run: &Trained) -> Option<Baseline> {
     let wanted = trial.plan.settings.baseline_steps() > 0 && trial.data.is_some() && trial.kind.emulation().is_some();
     let n_steps = run.totals.n_steps;
@@ -94,13 +94,13 @@ fn distance(run: &Trained, wall_s: f64) -> f64 {
     (run.totals.wall_s - wall_s).abs()
 }
 
-/// The emulated device that the bytes came through: the shaper's if there is one, since it is the outer one.
+/// The in-process device if there are two, since it is the outer one.
 fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
     let shaped = plan.tier.as_ref().map(|profile| (profile, TierKind::Shaped));
     shaped.or_else(|| plan.kernel_tier.as_ref().map(|profile| (profile, TierKind::Kernel)))
 }
 
-/// What the run took longer than as many steps that never wait.
+/// The run's time beyond as many steps that never wait.
 fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
     run.wall_s - run.validate_s - run.n_steps as f64 * baseline.step_s
 }
@@ -124,7 +124,7 @@ fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation 
     }
 }
 
-/// What is taken beside what is given.
+/// Demand of the accelerator beside the supply of the threads.
 fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     let (images, busy_s) = (run.totals.images as f64, run.work.busy_s());
     if trial.data.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
@@ -133,7 +133,7 @@ fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     let takes = trial.plan.settings.batch as f64 / step_s;
     let gives = trial.threads as f64 * images / busy_s;
     let needed = (takes * busy_s / images).ceil() as u64;
-    // Threads share the storage: where it is most of their work, more of them do not get more of it.
+    // Threads share the storage: if it dominates their work, more of them do not get more of it.
     let is_storage = run.work.storage / 1e9 > 0.5 * busy_s && needed > trial.threads as u64;
     let threads_needed = (!is_storage).then_some(needed);
     Some(Feed { takes_images_per_s: takes, gives_images_per_s: gives, threads_needed })
@@ -155,12 +155,12 @@ fn epochs(run: &Trained, steps_per_epoch: u64) -> Vec<Epoch> {
     epochs.map(epoch).collect()
 }
 
-/// Notes what a reader must know of the run.
+/// Notes on what limits the numbers.
 fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     notes.extend(run.notes.clone());
     if let Some(at) = run.driven.steps.iter().position(|step| step.loss.is_some_and(|loss| !loss.is_finite())) {
         notes.push(format!(
-            "from step {} on the loss is not a number: the network diverged; a smaller learning rate may help",
+            "the loss is not a number from step {} on: the network diverged; try a smaller learning rate",
             run.first + at as u64 + 1
         ));
     }
@@ -172,7 +172,7 @@ fn warn(trial: &Trial<'_>, run: &Trained, notes: &mut Vec<String>) {
     if run.evidence.as_ref().is_some_and(is_other) {
         notes.push(
             "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may lie on a file \
-             system in memory, somebody else reads them too, or there was more than one pass over them"
+             system in memory, another process may read them too, or there was more than one pass over them"
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! What consumes batches: a network on a device, or an accelerator that only takes time.
+//! What consumes batches: a network on a device, or an emulated accelerator.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,60 +16,54 @@ use super::feeder::Load;
 use super::plan::Plan;
 use super::run::Error;
 
-/// Mean and standard deviation of ImageNet's channels, in grey values from 0 to 255.
+/// Mean and standard deviation of ImageNet's channels, for pixel values from 0 to 255.
 const MEAN: [f32; 3] = [123.675, 116.28, 103.53];
 const DEVIATION: [f32; 3] = [58.395, 57.12, 57.375];
 
-/// The images an emulated accelerator takes.
+/// Input size of an emulated accelerator.
 pub(super) const EMULATED_IMAGE: Shape = Shape::new(224, 224, 3);
 
-/// One step is `stage`, `start`, `finish`; while one is under way, others may be staged as far as there is room.
+/// A step is `stage`, `start`, `finish`; during one, further batches may be staged as far as there is room.
 pub(super) trait Consumer {
-    /// In words, for records.
+    /// For records.
     fn device(&self) -> String;
-    /// Sends a batch towards the device.
     fn stage(&mut self, load: Load) -> Result<(), Error>;
-    /// Waits until all staged batches are there.
+    /// Waits until all staged batches have arrived.
     fn wait_arrived(&mut self) -> Result<(), Error>;
-    /// Begins a step on the oldest staged batch.
+    /// Uses the oldest staged batch.
     fn start(&mut self) -> Result<(), Error>;
-    /// Whether the step under way is done.
     fn is_done(&mut self) -> Result<bool, Error>;
-    /// Waits for the step under way, as far as it cannot be broken off when `cancel` is set.
+    /// Waits for the current step, unless `cancel` can interrupt it.
     fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error>;
-    /// Goes back to the first weights, or times.
+    /// Back to the initial weights and random times.
     fn reset(&mut self) -> Result<(), Error>;
-    /// What a checkpoint must keep of it, where it lies; `None` where nothing is learnt.
+    /// What a checkpoint must hold, in place; `None` if nothing is learnt.
     fn view(&self) -> Result<Option<View<'_>>, Error>;
-    /// Goes on after so many steps, from this state where there is one.
+    /// Continues after so many steps, from this state if there is one.
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
-    /// Judges samples that nothing is learnt from; `None` where nothing is learnt at all.
+    /// Evaluates held-out samples; `None` if nothing is learnt.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
-    /// Lets the device fetch batches from this memory by itself; `None` where there is nothing to gain.
+    /// Lets the device copy batches from this memory by itself; `None` if there is nothing to gain.
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error>;
 }
 
-/// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Finished {
-    /// With this loss, if there is one.
+    /// With its loss, if there is one.
     Done(Option<f32>),
-    /// It was broken off.
     Stopped,
 }
 
-/// How a network is built.
 #[derive(Debug, Clone)]
 pub(super) struct Blueprint {
     pub(super) model: Model,
     pub(super) classes: usize,
     pub(super) device: Device,
     pub(super) optimizer: Optimizer,
-    /// Where CUDA's libraries may lie.
+    /// Searched for CUDA's libraries.
     pub(super) cuda_folders: Vec<PathBuf>,
 }
 
-/// What shall be built.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Network(Blueprint),
@@ -77,7 +71,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// `classes` are those of the data, for a network that is not told how many.
+    /// `classes` are those of the data, used unless the settings say otherwise.
     pub(super) fn of(plan: &Plan, accelerator: Accelerator, classes: usize) -> Result<Self, Error> {
         let settings = &plan.settings;
         Ok(match accelerator {
@@ -90,7 +84,7 @@ impl Kind {
         })
     }
 
-    /// Builds it anew: the same seed gives the same weights and times.
+    /// The same seed gives the same weights and times.
     pub(super) fn build(&self, batch: usize, places: usize, seed: u64) -> Result<Box<dyn Consumer>, Error> {
         let print = match self {
             Self::Emulated(emulation) => return Ok(Box::new(Emulated::new(*emulation, seed))),
@@ -116,22 +110,20 @@ impl Kind {
         }
     }
 
-    /// Whether it is computed on the cores that make the samples.
+    /// Whether it computes on the cores that prepare the samples.
     pub(super) fn shares_cores(&self) -> bool {
         self.blueprint().is_some_and(|print| matches!(print.device, Device::Cpu { .. }))
     }
 
-    /// Whether it has memory of its own, which batches can be sent to.
+    /// Whether it has its own memory, to which batches can be sent ahead.
     pub(super) fn has_memory(&self) -> bool {
         self.blueprint().is_some_and(|print| matches!(print.device, Device::Cuda { .. }))
     }
 
-    /// In words.
     pub(super) fn name(&self) -> String {
         self.model().or_else(|| self.emulation()).expect("it is one or the other")
     }
 
-    /// The images it takes.
     pub(super) fn image(&self) -> Shape {
         self.blueprint().map_or(EMULATED_IMAGE, |print| print.model.input)
     }
@@ -181,7 +173,7 @@ impl<E: Engine> Learner<E> {
         Self { network, classes }
     }
 
-    /// Refuses a sample whose label is no class of the network, by its name.
+    /// Names the sample whose label is out of range.
     fn check_labels(&self, batch: &Batch) -> Result<(), Error> {
         let is_class = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < self.classes);
         match batch.labels().iter().position(|label| !is_class(label)) {
@@ -266,7 +258,7 @@ impl Consumer for Emulated {
     }
 
     fn stage(&mut self, load: Load) -> Result<(), Error> {
-        // A device with memory of its own gives the host's back as soon as it has the batch.
+        // A device with its own memory releases the host's as soon as it has the batch.
         drop(load);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The data of a run made ready: its samples, through the storage that is measured, and pipelines over them.
+//! The data of a run: its samples, read through the storage under test, and pipelines over them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,18 +14,17 @@ use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
 use crate::supply;
 
-/// Samples held out are chosen by a seed of their own, so that they stay the same when weights and order change.
+/// A seed of its own keeps the held-out samples the same when weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
 /// Passes over the data that the tuner may use.
 const TUNING_EPOCHS: u64 = 100;
 
-/// The samples to train or validate on, and the pipelines over them.
 pub(super) struct TrainingData {
     pub(super) source: Source,
     path: PathBuf,
-    /// Whether the labels are those that a manifest beside the data names.
+    /// Whether the labels are those of a manifest beside the data.
     has_usual_label: bool,
-    /// Samples that are not learnt from.
+    /// Samples that are not trained on.
     n_held_out: u64,
     pub(super) storage_description: String,
     spec: ImageSpec,
@@ -34,7 +33,7 @@ pub(super) struct TrainingData {
 }
 
 impl TrainingData {
-    /// Finds the data of a plan; `None` for batches in memory.
+    /// `None` for synthetic batches.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Some(path) = &plan.data else { return Ok(None) };
         let source = Source::discover_with(Arc::new(Local::default()), path, &plan.keys)?;
@@ -61,7 +60,6 @@ impl TrainingData {
         Ok(Some(data))
     }
 
-    /// Reads through the storage that the plan asks for.
     pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
         let storage = supply::storage(plan.settings.io, plan.tier.as_ref(), &self.source, notes)?;
         self.storage_description = storage.description();
@@ -73,10 +71,9 @@ impl TrainingData {
         supply::note_of(&self.path, &self.source)
     }
 
-    /// Classes that a network has to tell apart.
     pub(super) fn classes(&self) -> Result<usize, Error> {
         let path = || self.path.clone();
-        // The labels of records lie within them, but whoever packed them knows how many classes there are.
+        // The labels of records are inside them, but their manifest gives the number of classes.
         let names = || forebay_dataset::packed_classes(&Local::default(), &self.path);
         let packed = || names().filter(|_| self.has_usual_label).map(|names| names.len());
         match (self.source.n_classes().or_else(packed), self.source.packing()) {
@@ -87,40 +84,38 @@ impl TrainingData {
         }
     }
 
-    /// What an image becomes.
     pub(super) fn output(&self) -> String {
         supply::describe_output(self.spec)
     }
 
-    /// Whole batches in one pass over what is learnt from.
+    /// Whole batches in one pass over the training samples.
     pub(super) fn steps_per_epoch(&self) -> u64 {
         self.n_learnt() / self.batch as u64
     }
 
-    /// Samples that are learnt from.
+    /// Without held-out samples.
     pub(super) fn n_learnt(&self) -> u64 {
         (self.source.n_samples() as u64).saturating_sub(self.n_held_out)
     }
 
-    /// What is learnt from, in random order, for so many whole batches.
+    /// In random order, for `n_steps` whole batches.
     pub(super) fn training(&self, threads: Threads, n_steps: u64) -> Batched {
-        // Where samples fail, others come in their place; were all to fail, there would still be an end.
+        // Other samples replace those that fail; if all fail, the passes still end.
         let needed = n_steps.saturating_mul(self.batch as u64).div_ceil(self.n_learnt());
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
 
-    /// Samples that are not learnt from.
     pub(super) fn n_held_out(&self) -> u64 {
         self.n_held_out
     }
 
-    /// What the samples are called below the data's own folder, with their places and labels: the same wherever it lies.
+    /// Hash of the samples' names below the data's folder, their places and labels: the same wherever the data is.
     pub(super) fn names(&self) -> u64 {
         let root = if self.path.is_dir() { Some(self.path.as_path()) } else { self.path.parent() };
         self.source.fingerprint_below(root.unwrap_or(&self.path))
     }
 
-    /// How long all files are, in their order; one that is not there counts as empty.
+    /// Hash of all file lengths, in order; a missing file counts as empty.
     pub(super) fn sizes(&self) -> u64 {
         let len = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
         let mut hash = Fnv::default();
@@ -128,7 +123,7 @@ impl TrainingData {
         hash.0
     }
 
-    /// The same for the tuner to settle on; one pass where a second one would find the data in memory.
+    /// One pass only if a second one would find the data in memory.
     pub(super) fn tuning(&self, one_pass: bool) -> Batched {
         self.learnt(Threads::Auto, if one_pass { 1 } else { TUNING_EPOCHS }).prefetch(1)
     }
@@ -141,7 +136,7 @@ impl TrainingData {
         self.made(supply::shuffled(dataset, self.seed).repeat(epochs), threads, self.batch)
     }
 
-    /// What a network is judged on: the samples held out, or all of another dataset.
+    /// The held-out samples, or all of another dataset.
     pub(super) fn judged(&self, threads: usize, batch: usize) -> Batched {
         let mut dataset = Dataset::new(self.source.clone());
         if self.n_held_out > 0 {
@@ -155,7 +150,6 @@ impl TrainingData {
     }
 }
 
-/// Images as networks take them.
 fn spec_of(image: Shape) -> ImageSpec {
     let (width, height) = (image.width as u32, image.height as u32);
     ImageSpec { width, height, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false }

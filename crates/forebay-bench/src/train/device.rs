@@ -1,4 +1,4 @@
-//! What takes the batches on this machine: a network on a device, or the emulated accelerator.
+//! What takes the batches on this machine: a network on a device, or an emulated accelerator.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,16 +11,13 @@ use super::run::Error;
 use super::settings::TrainSettings;
 use crate::checkpoint::StateDevice;
 
-/// What shall compute a network.
+/// As the user asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainDevice {
-    /// The first GPU; where there is none, the emulated accelerator, and without one this machine's cores.
+    /// The first GPU; without one the emulated accelerator, if given, otherwise the CPU.
     Auto,
-    /// This machine's cores.
     Cpu,
-    /// An NVIDIA GPU.
     Cuda {
-        /// Which one.
         ordinal: usize,
     },
 }
@@ -38,35 +35,31 @@ impl FromStr for TrainDevice {
     }
 }
 
-/// What computes a network.
+/// As found on this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Device {
-    /// This machine's cores.
     Cpu { threads: usize },
-    /// An NVIDIA GPU.
     Cuda { ordinal: usize, precision: Precision },
 }
 
-/// What takes batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Accelerator {
-    /// The network that the settings describe.
     Network(Device),
-    /// One that only takes time.
+    /// Only takes time.
     Emulated(Emulation),
 }
 
-/// Whether there is a GPU: `Ok`, or why not.
+/// The error says why there is none.
 pub(super) type Gpu = Result<(), String>;
 
-/// Opens the first GPU and closes it again: once per process, since that takes a moment and a study has many runs.
+/// Opens the first GPU and closes it again: once per process, since it takes a moment and a study has many runs.
 pub(super) fn gpu(folders: &[PathBuf]) -> Gpu {
     static FOUND: OnceLock<Gpu> = OnceLock::new();
     let open = || Cuda::with_folders(0, Precision::F32, folders).map(drop).map_err(|error| error.to_string());
     FOUND.get_or_init(open).clone()
 }
 
-/// Opens the GPU that a plan asks for, so that one that is not there is found as the run would find it.
+/// Opens the plan's GPU, to fail before the run does.
 pub(super) fn check(plan: &Plan) -> Result<(), Error> {
     if let (Accelerator::Network(Device::Cuda { ordinal, precision }), _) =
         plan.settings.accelerator(1, || gpu(&plan.cuda_folders))
@@ -77,7 +70,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
 }
 
 impl TrainSettings {
-    /// What takes the batches on a machine with so many cores, and what a reader must know of that.
+    /// With a note if `auto` found no GPU.
     pub(super) fn accelerator(&self, cores: usize, gpu: impl FnOnce() -> Gpu) -> (Accelerator, Option<String>) {
         let precision = self.precision.unwrap_or(Precision::Bf16);
         let cuda = |ordinal| Accelerator::Network(Device::Cuda { ordinal, precision });
@@ -88,7 +81,7 @@ impl TrainSettings {
                 (Accelerator::Emulated(emulation), format!("an accelerator of {time} per step is emulated"))
             }
             None => {
-                let said = format!("{} is trained on the cores", self.model());
+                let said = format!("{} is trained on the CPU", self.model());
                 (Accelerator::Network(Device::Cpu { threads: cores }), said)
             }
         };

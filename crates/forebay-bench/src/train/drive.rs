@@ -1,4 +1,4 @@
-//! The loop of a run: batches in, steps out, and every moment on one account.
+//! The training loop: batches in, steps out, every moment charged to one part.
 
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -13,10 +13,9 @@ use super::consumer::{Consumer, Finished};
 use super::feeder::{Feeder, Load};
 use super::run::Error;
 
-/// How long the host rests between two looks for a batch while the device computes.
+/// Pause between two polls for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);
 
-/// One step as it went.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) parts: Parts,
@@ -24,7 +23,6 @@ pub(super) struct Step {
     pub(super) images: u64,
 }
 
-/// What a loop came to.
 pub(super) struct Driven {
     pub(super) steps: Vec<Step>,
     pub(super) total: Parts,
@@ -34,50 +32,45 @@ pub(super) struct Driven {
     pub(super) failure: Option<Error>,
 }
 
-/// What a loop is told.
 pub(super) struct Orders<'a> {
-    /// Steps made before, in the run that this one goes on from.
+    /// Steps of the run that this one resumes.
     pub(super) first: u64,
-    /// Steps to make.
     pub(super) n_steps: u64,
-    /// Batches sent to the device while another is computed.
+    /// Batches sent to the device while it computes another.
     pub(super) device_prefetch: usize,
-    /// Whether work is done only while somebody waits for it.
+    /// Whether work happens only while the consumer waits.
     pub(super) no_prefetch: bool,
     pub(super) charges: Charges,
     pub(super) observer: Observer<'a>,
 }
 
-/// What came of looking at a network between two steps.
 pub(super) enum Judged {
-    /// It was not the time for it.
+    /// Not due.
     Not,
-    /// It was looked at, and this may be told.
+    /// Possibly with an event for the observer.
     Validated(Option<Event>),
 }
 
-/// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reached {
-    /// Steps made, those of the run it goes on from included.
+    /// Including the run that it resumes.
     pub(super) step: u64,
-    /// Samples of the order that these have used up; `None` for batches in memory.
+    /// Samples of the order used so far; `None` for synthetic batches.
     pub(super) position: Option<u64>,
-    /// Whether this was the last step that was asked for.
     pub(super) is_last: bool,
-    /// Whether it ends here because somebody asked for it.
+    /// Whether a cancellation ends the run here.
     pub(super) is_stopping: bool,
 }
 
-/// What is done between two steps, each thing on an account of its own.
+/// Work between two steps, each charged to its own part.
 pub(super) trait StepHooks {
-    /// Judges the network, if it is the time.
+    /// Evaluates the network if it is due.
     fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error>;
-    /// Saves the state, if it is the time: what may be told, if it was.
+    /// Saves the state if it is due; returns events for the observer.
     fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error>;
 }
 
-/// Nothing.
+/// For runs without validation and checkpoints.
 impl StepHooks for () {
     fn judge(&mut self, _step: u64, _consumer: &mut dyn Consumer) -> Result<Judged, Error> {
         Ok(Judged::Not)
@@ -88,25 +81,23 @@ impl StepHooks for () {
     }
 }
 
-/// A loop under way.
 struct Drive<'a> {
     consumer: &'a mut dyn Consumer,
     feeder: &'a mut Feeder,
     orders: Orders<'a>,
     laps: Laps,
-    /// Images of the batches that are staged, the oldest first, and where the feeder stood after each: what was made or
-    /// sent ahead of a checkpoint must come again after it.
+    /// Images of the staged batches, oldest first, and the feeder's position after each: batches prepared ahead of a checkpoint
+    /// must come again after it.
     staged: VecDeque<(u64, Option<u64>)>,
-    /// Where the feeder stood after the batch of the last whole step.
+    /// Feeder's position after the batch of the last whole step.
     position: Option<u64>,
-    /// The feeder has no more.
     is_dry: bool,
-    /// What waits were charged to when the last whole step ended.
+    /// Charges at the end of the last whole step.
     at_last_step: Charges,
     driven: Driven,
 }
 
-/// Runs the loop. The stopwatch was started before the pipeline: the first wait begins there.
+/// The stopwatch was started before the pipeline: the first wait begins there.
 pub(super) fn drive(
     consumer: &mut dyn Consumer,
     feeder: &mut Feeder,
@@ -184,12 +175,12 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Steps made, those before this run included.
+    /// Including earlier runs.
     fn reached(&self) -> u64 {
         self.orders.first + self.driven.steps.len() as u64
     }
 
-    /// Saves if it is the time; the time it takes belongs to the step before it.
+    /// The time belongs to the step before.
     fn save(&mut self, is_stopping: bool, between: &mut dyn StepHooks) -> Result<(), Error> {
         let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
@@ -207,7 +198,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Waits for a batch and for its way to the device; `false` when there is none.
+    /// Waits for a batch and its transfer to the device; `false` at the end of the data.
     fn fetch(&mut self) -> Result<bool, Error> {
         self.laps.lap(Part::Other);
         let before = self.feeder.stall();
@@ -232,7 +223,7 @@ impl Drive<'_> {
         self.consumer.stage(load)
     }
 
-    /// Makes a step; `None` when it was broken off.
+    /// `None` if it was interrupted.
     fn step(&mut self) -> Result<Option<Step>, Error> {
         let (images, position) = self.staged.pop_front().expect("a step follows a batch");
         self.consumer.start()?;
@@ -246,7 +237,7 @@ impl Drive<'_> {
         Ok(Some(step))
     }
 
-    /// While the device computes, sends it the batches that follow, as they become ready.
+    /// Sends the following batches as they become ready, while the device computes.
     fn send_ahead(&mut self) -> Result<(), Error> {
         let left = self.orders.n_steps - self.driven.steps.len() as u64 - 1;
         let wanted = (self.orders.device_prefetch as u64).min(left) as usize;

@@ -1,4 +1,4 @@
-//! Where batches come from: the pipeline, or one batch in memory over and over.
+//! Where batches come from: the pipeline, or one synthetic batch over and over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,6 @@ use forebay_units::random::Random;
 
 use super::run::Error;
 
-/// Pixels and labels made once.
 #[derive(Debug)]
 pub(super) struct MadeBatch {
     pub(super) pixels: Arc<Vec<f32>>,
@@ -18,7 +17,7 @@ pub(super) struct MadeBatch {
 }
 
 impl MadeBatch {
-    /// Grey values and classes without any pattern: what is in them changes no step's time.
+    /// Random pixels and classes: their values do not affect the time of a step.
     pub(super) fn new(batch: usize, image_len: usize, classes: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let pixels = (0..batch * image_len).map(|_| random.below(256) as f32).collect();
@@ -27,11 +26,8 @@ impl MadeBatch {
     }
 }
 
-/// A batch for one step.
 pub(super) enum Load {
-    /// From the pipeline.
     Read(Batch),
-    /// From memory.
     Made(Arc<MadeBatch>),
 }
 
@@ -60,7 +56,7 @@ impl Lent for Load {
     }
 }
 
-/// The pipeline's memory, for a device that fetches from it by itself.
+/// For a device that copies from it by itself.
 struct Ring(BatchMemory);
 
 impl HostMemory for Ring {
@@ -73,7 +69,6 @@ impl HostMemory for Ring {
     }
 }
 
-/// Gives batches.
 pub(super) enum Feeder {
     Pipeline(Box<Batches>),
     Memory { batch: Arc<MadeBatch>, left: u64 },
@@ -82,7 +77,7 @@ pub(super) enum Feeder {
 type Next = Option<Result<Load, Error>>;
 
 impl Feeder {
-    /// The next batch; none at the end, or once `cancel` is set.
+    /// None at the end, or once `cancel` is set.
     pub(super) fn next(&mut self, cancel: &AtomicBool) -> Next {
         match self {
             Self::Pipeline(batches) => batches.next_unless(cancel).map(read),
@@ -91,7 +86,6 @@ impl Feeder {
         }
     }
 
-    /// The next batch if it is there.
     pub(super) fn poll(&mut self) -> Poll<Next> {
         match self {
             Self::Pipeline(batches) => batches.poll_next().map(|next| next.map(read)),
@@ -99,7 +93,7 @@ impl Feeder {
         }
     }
 
-    /// Where it stands after the last batch it gave: samples used up. `None` for batches in memory.
+    /// Samples used up to the last batch it gave; `None` for synthetic batches.
     pub(super) fn position(&self) -> Option<u64> {
         match self {
             Self::Pipeline(batches) => batches.state().ok().map(|state| state.position),
@@ -107,7 +101,7 @@ impl Feeder {
         }
     }
 
-    /// What workers did while somebody waited, so far.
+    /// What workers did during waits, so far.
     pub(super) fn stall(&self) -> Times {
         match self {
             Self::Pipeline(batches) => batches.stall_time(),
@@ -136,7 +130,6 @@ impl Feeder {
         }
     }
 
-    /// The memory that its batches lie in.
     pub(super) fn memory(&self) -> Arc<dyn HostMemory> {
         match self {
             Self::Pipeline(batches) => Arc::new(Ring(batches.memory())),

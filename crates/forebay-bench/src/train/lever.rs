@@ -1,8 +1,8 @@
-//! What would help most, and by how much.
+//! Which change would help most, and by how much.
 //!
-//! The wait for the first batch is left out: nothing can hide it. Of the waits after it, the largest cause is acted on. The
-//! pipeline's own time is the workers' work over their number; taking a kind of work away, or spreading it over more cores,
-//! shortens the run by so much, but never by more than the accelerator waited.
+//! The wait for the first batch is left out: nothing can hide it. Of the later waits, the largest cause is acted on. The pipeline's
+//! own time is the workers' work over their number; removing a kind of work, or spreading it over more cores, shortens the run by
+//! as much, but never by more than the accelerator waited.
 
 use forebay_checkpoint::Mode;
 use forebay_measure::stall::{Causes, Work};
@@ -10,20 +10,18 @@ use forebay_record::{Lever, TrainCheckpoint};
 
 use super::plan::Plan;
 
-/// A wait below this share of the run is not worth a lever.
+/// Below this fraction of the run there is no lever.
 const WORTH: f64 = 0.01;
 
-/// What a run's checkpoints cost it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Saving {
-    /// How long training stood still for them.
+    /// Training stood still.
     pub(super) seconds: f64,
-    /// Steps between two.
     pub(super) every: u64,
     pub(super) mode: Mode,
-    /// When the last one can begin at the earliest if each is written before the next begins, whatever training does.
+    /// Earliest start of the last save if each is written before the next begins, whatever training does.
     pub(super) written_s: f64,
-    /// Whether one had to wait for the one before it.
+    /// Whether a save had to wait for the one before.
     pub(super) has_waited: bool,
 }
 
@@ -50,31 +48,30 @@ impl Saving {
     }
 }
 
-/// What a lever is chosen from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Situation {
-    /// The run's wall clock in seconds, validation left out.
+    /// In seconds, without validation.
     pub(super) wall_s: f64,
-    /// The validation, which no lever shortens.
+    /// No lever shortens it.
     pub(super) validate_s: f64,
-    /// The waits after the first batch.
+    /// After the first batch.
     pub(super) causes: Causes,
-    /// What the workers did in the whole run.
+    /// Of the whole run.
     pub(super) work: Work,
     pub(super) threads: usize,
     pub(super) cores: usize,
     pub(super) prefetch: usize,
-    /// Whether the threads give more than is taken: waits then come from steps and batches that take longer than others.
+    /// Whether the threads deliver more than is consumed: then waits come from steps and batches that take longer than others.
     pub(super) keeps_up: bool,
-    /// Whether the network is computed on the same cores.
+    /// Whether the network computes on the same cores.
     pub(super) shares_cores: bool,
-    /// Whether batches were read at all.
+    /// `false` for synthetic batches.
     pub(super) reads: bool,
     pub(super) saving: Option<Saving>,
 }
 
 impl Situation {
-    /// The lever against the largest cause; of equal ones, the one that is a mere flag.
+    /// Of equal causes, the one with a mere flag as its lever wins.
     pub(super) fn lever(&self) -> Lever {
         let waits: f64 = self.causes.by_cause().values().sum();
         if let Some(saving) = self.saving.filter(|saving| saving.seconds >= waits.max(WORTH * self.wall_s)) {
@@ -85,12 +82,12 @@ impl Situation {
         }
         if self.keeps_up && self.prefetch > 0 {
             let advice = format!(
-                "--prefetch {}: more batches ahead, since the threads give enough on the whole",
+                "--prefetch {}: more batches ahead, since the threads are fast enough on average",
                 2 * self.prefetch
             );
             return self.make("prefetch", &advice, waits, true);
         }
-        let unexplained = "the waits come from nothing that the workers did: see what else the machine does";
+        let unexplained = "the workers do not explain the waits: check what else runs on the machine";
         let mut largest = (0.0, self.make("none", unexplained, 0.0, false));
         for (cause, lever) in self.candidates() {
             if cause > largest.0 {
@@ -108,10 +105,8 @@ impl Situation {
         let of_pipeline = |ns: f64| (ns / 1e9 / *threads as f64).min(rest);
         let unused = 1.0 - (*threads).min(*cores) as f64 / *cores as f64;
         let more_threads = format!("--threads {cores}: use all cores");
-        let deeper = format!(
-            "--prefetch {}: more batches ahead, so that a slow sample holds up fewer others",
-            self.prefetch + 1
-        );
+        let deeper =
+            format!("--prefetch {}: more batches ahead, so a slow sample delays fewer others", self.prefetch + 1);
         let elsewhere = "faster storage, or fewer and larger files (forebay data pack)";
         let processors = "more or faster cores, smaller images, or shards decoded beforehand";
         [
@@ -131,23 +126,23 @@ impl Situation {
         ]
     }
 
-    /// What would shorten the checkpoints, where they hold up training most.
+    /// For runs that checkpoints hold up most.
     fn against(&self, saving: Saving) -> Lever {
         let Saving { seconds, every, mode, written_s, has_waited } = saving;
         let fewer = format!("--checkpoint-every {}: half as many", 2 * every);
-        let go_on = "--checkpoint-mode async: go on while checkpoints are written";
-        // A run whose steps take less than its writes ends when these do.
+        let go_on = "--checkpoint-mode async: continue while checkpoints are written";
+        // A run whose steps take less than its writes ends with the writes.
         let not_below = |written_s: f64| (self.wall_s - written_s).clamp(0.0, seconds);
         let is_too_many = not_below(written_s) < seconds - WORTH * self.wall_s;
         let (advice, saves_s, is_bound) = match mode {
             Mode::Direct if is_too_many => {
-                let why = "for writing behind training's back the checkpoints come too fast";
+                let why = "checkpoints come too fast to be written in the background";
                 (format!("--burst-dir on a faster device: {why}"), seconds, true)
             }
             Mode::Direct => (format!("{go_on}; or --burst-dir on a faster device"), seconds, true),
             Mode::Burst if not_below(written_s) < seconds / 2.0 => (fewer, seconds / 2.0, false),
             Mode::Burst => (go_on.to_owned(), not_below(written_s), true),
-            // Of those that wait for others, half as many wait for less than half as long.
+            // If saves wait for others, half as many wait less than half as long.
             Mode::Async if has_waited => (fewer, not_below(written_s / 2.0), true),
             Mode::Async => (fewer, seconds / 2.0, false),
         };
@@ -161,7 +156,7 @@ impl Situation {
 
     fn none(&self) -> Lever {
         let advice = match self.reads {
-            true => "the accelerator is the limit: after its first batch it hardly waits",
+            true => "the accelerator is the bottleneck: after its first batch it hardly waits",
             false => "nothing was read",
         };
         self.make("none", advice, 0.0, false)

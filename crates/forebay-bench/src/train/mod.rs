@@ -1,7 +1,7 @@
 //! The mini-application: a network trained from the pipeline, or an emulated accelerator in its place.
 //!
-//! Time is cut as the accelerator sees it. A moment in which it computes is computing, whatever the host does meanwhile;
-//! a moment in which it does not is a wait for data, a copy, a checkpoint, a validation, or something else.
+//! Time is divided as the accelerator sees it. Any moment in which it computes counts as computation, whatever the host does; all
+//! others are a wait for data, a copy, a checkpoint, a validation, or other.
 
 mod cell;
 mod consumer;

@@ -1,5 +1,3 @@
-//! What a training run is going to do.
-
 use std::path::PathBuf;
 
 use forebay_checkpoint::Mode;
@@ -9,51 +7,45 @@ use forebay_storage::Profile;
 
 use super::settings::TrainSettings;
 
-/// What a network is judged on after every epoch.
+/// Data for evaluation after every epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Validate {
-    /// This data.
     Data(PathBuf),
-    /// This share of the training data, which is then not learnt from.
+    /// Fraction of the training data, which is then held out.
     Share(f64),
 }
 
-/// Where a run's checkpoints go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saves {
-    /// The folders.
     pub places: Places,
-    /// Whether the run goes on from the newest good one instead of beginning anew.
+    /// Whether to resume from the newest good checkpoint.
     pub resume: bool,
 }
 
-/// A training run: its settings, on what, and how often.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How it is done.
     pub settings: TrainSettings,
-    /// A folder of images, a list, or shards; `None` for a batch in memory.
+    /// A folder of images, a list, or shards; `None` for synthetic batches.
     pub data: Option<PathBuf>,
-    /// The features of TFRecord records that hold image and label, where they are known.
+    /// TFRecord features that hold image and label, if known.
     pub keys: KeyNames,
-    /// The device to emulate.
+    /// Emulated by this process.
     pub tier: Option<Profile>,
-    /// The device that the kernel emulates below the data.
+    /// Emulated by the kernel below the data.
     pub kernel_tier: Option<Profile>,
-    /// Folders that CUDA's libraries may lie in, beside those the system knows.
+    /// Searched for CUDA's libraries, beside the system's own.
     pub cuda_folders: Vec<PathBuf>,
-    /// What the network is judged on after every epoch.
     pub validate: Option<Validate>,
-    /// Where its checkpoints go; `None` when it makes none.
+    /// `None` if the run makes none.
     pub saves: Option<Saves>,
-    /// Runs that are not kept.
+    /// Dropped runs before the kept ones.
     pub warmups: usize,
-    /// Runs that are kept.
+    /// Kept runs.
     pub repeats: usize,
 }
 
 impl Plan {
-    /// When training goes on after a checkpoint.
+    /// When training continues after a checkpoint.
     pub fn mode(&self) -> Mode {
         self.settings.mode(self.saves.as_ref().is_some_and(|saves| saves.places.fast.is_some()))
     }

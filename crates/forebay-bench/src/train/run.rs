@@ -1,5 +1,3 @@
-//! Running the plan.
-
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
@@ -21,56 +19,36 @@ use super::settings::{Length, TrainSettings};
 use super::trial::{Runs, Trial};
 use crate::supply;
 
-/// As many classes as anybody has told apart, and more.
+/// A larger label is more likely a mistake than a class.
 pub(super) const MOST_CLASSES: usize = 1_000_000;
-/// Classes of batches in memory, where nobody says: those of the paper's data.
+/// Default for synthetic batches: those of the paper's data.
 const CLASSES: usize = 102;
 
-/// A run that could not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What any experiment may fail with.
     #[error(transparent)]
     Shared(forebay_measure::Error),
-    /// The network cannot be built, or its device failed.
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
-    /// There are checkpoints where a run that begins anew would put its own.
+    /// A new run must not mix its checkpoints with those of another.
     #[error("{} has checkpoints already, the newest of step {step}", path.escaped())]
     Occupied {
-        /// The folder.
         path: PathBuf,
-        /// The step of the newest.
+        /// Of the newest.
         step: u64,
     },
-    /// The checkpoint is of a run with other settings.
     #[error("{} is of another run: {what}", path.escaped())]
-    OtherRun {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What differs.
-        what: String,
-    },
-    /// An emulated accelerator has nothing to save.
-    #[error("an emulated accelerator has no state of its own to save: say how many bytes a checkpoint shall have")]
+    OtherRun { path: PathBuf, what: String },
+    #[error("an emulated accelerator has no state to save; its size is not given")]
     NoState,
-    /// There are no labels to learn.
     #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.escaped())]
-    NoLabels {
-        /// The data.
-        path: PathBuf,
-    },
-    /// The labels lie within the records.
-    #[error("{}: how many classes it has is known only after reading all of it: say how many", path.escaped())]
-    ClassesUnknown {
-        /// The data.
-        path: PathBuf,
-    },
-    /// The largest label is more likely a slip than a class.
-    #[error("{}: its largest label is {}: more than {MOST_CLASSES} classes are not told apart", path.escaped(), classes - 1)]
+    NoLabels { path: PathBuf },
+    /// The labels are inside the records.
+    #[error("{}: class count unknown without a full scan", path.escaped())]
+    ClassesUnknown { path: PathBuf },
+    #[error("{}: its largest label is {}; at most {MOST_CLASSES} classes are supported", path.escaped(), classes - 1)]
     TooManyClasses {
-        /// The data.
         path: PathBuf,
         /// One more than the largest label.
         classes: usize,
@@ -82,26 +60,19 @@ pub enum Error {
         path.escaped()
     )]
     OtherClasses {
-        /// The data.
         path: PathBuf,
-        /// How many classes it has.
         n: usize,
-        /// How many it should have.
         expected: usize,
         /// The first that differs.
         name: String,
     },
-    /// A sample's label is no class of the network.
-    #[error("{name}: its label is {label}, which is none of the network's classes (0 to {})", classes - 1)]
+    #[error("{name}: label {label} is out of range 0..={}", classes - 1)]
     Label {
-        /// The sample.
         name: String,
-        /// What it is labelled with; -1 for nothing.
+        /// -1 for none.
         label: i64,
-        /// What there is.
         classes: usize,
     },
-    /// There is not a single whole batch.
     #[error(
         "{}: {} {} less than one batch of {batch}",
         path.escaped(),
@@ -109,48 +80,40 @@ pub enum Error {
         if *n_samples == 1 { "is" } else { "are" }
     )]
     TooFewSamples {
-        /// The data.
         path: PathBuf,
-        /// What it has to learn from.
+        /// Without held-out samples.
         n_samples: u64,
-        /// What a step needs.
         batch: usize,
     },
-    /// Not a single batch could be made.
     #[error("{}: {name}: {reason}", no_batch(*n_samples, *n_failed, *batch))]
     AllFailed {
-        /// How many there are.
         n_samples: u64,
-        /// How often one failed, over all passes that were tried.
+        /// Over all passes that were tried.
         n_failed: u64,
-        /// Samples a step needs.
         batch: usize,
-        /// The first of them.
+        /// Of the first failed sample.
         name: String,
-        /// Why.
         reason: String,
     },
-    /// There were batches for some steps and not for all.
+    /// Some steps were made, then the samples ran out.
     #[error(
         "no samples left for {}: {} failed; the first is {name}: {reason}",
         forebay_units::count(*n_left, "more step"),
         forebay_units::count(*n_failed, "sample")
     )]
     RanOut {
-        /// Steps that were not made.
         n_left: u64,
-        /// How often a sample failed, over all passes.
+        /// Over all passes.
         n_failed: u64,
-        /// The first of them.
+        /// Of the first failed sample.
         name: String,
-        /// Why.
         reason: String,
     },
 }
 
 forebay_measure::share_errors!(Error);
 
-/// Where every pass failed altogether, no sample can be used; otherwise too few can.
+/// If every pass failed altogether, no sample is usable; otherwise too few are.
 fn no_batch(n_samples: u64, n_failed: u64, batch: usize) -> String {
     match n_samples > 0 && n_failed.is_multiple_of(n_samples) {
         true => supply::none_usable(n_samples),
@@ -158,34 +121,29 @@ fn no_batch(n_samples: u64, n_failed: u64, batch: usize) -> String {
     }
 }
 
-/// What a plan would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
-    /// What would be read; its path is empty for synthetic batches.
+    /// Its path is empty for synthetic batches.
     pub dataset: DatasetNote,
-    /// Steps of a run.
     pub n_steps: u64,
-    /// Steps of one pass over the data.
     pub steps_per_epoch: u64,
-    /// The network's name, or the emulated accelerator in words.
+    /// The network's name, or a description of the emulated accelerator.
     pub taken_by: String,
-    /// Values the network learns; `None` for an emulated accelerator.
+    /// `None` for an emulated accelerator.
     pub n_parameters: Option<u64>,
-    /// Classes it tells apart.
     pub classes: Option<u64>,
 }
 
-/// The parts of a plan, found and checked.
 struct Found {
     data: Option<TrainingData>,
     kind: Kind,
     n_steps: u64,
     steps_per_epoch: u64,
-    /// What a reader must know of the device.
+    /// About the device, for the reader of the record.
     note: Option<String>,
 }
 
-/// `cores` compute a network where no GPU does.
+/// `cores` compute the network if no GPU does.
 fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
     let settings = &plan.settings;
     let (accelerator, note) = settings.accelerator(cores, || device::gpu(&plan.cuda_folders));
@@ -207,7 +165,7 @@ fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
     Ok(Found { data, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps), note })
 }
 
-/// Looks at the data and says what the plan would do; measures nothing.
+/// Inspects the data; measures nothing.
 ///
 /// # Errors
 /// When the data or the model cannot be used.
@@ -223,34 +181,31 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Refuses what a run would: folders for checkpoints that have some of another run, and a GPU that is not there. Changes
-/// nothing.
+/// Refuses what a run would: checkpoint folders of another run, and a missing GPU. Changes nothing.
 ///
 /// # Errors
-/// [`Error::Occupied`]; what the system says where a folder cannot be read, or the GPU cannot be opened.
+/// [`Error::Occupied`]; the system's error if a folder cannot be read or the GPU cannot be opened.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     saving::check(plan)?;
     device::check(plan)
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What was measured.
     pub record: Record<TrainCell>,
-    /// Why the run could not go on after the steps that it has.
+    /// Why the run ended after the steps that it has.
     pub failure: Option<Error>,
 }
 
-/// Runs the plan. When it is cancelled it stops after the step at work and yields what it has.
+/// Stops after the current step when cancelled and returns what it has.
 ///
 /// # Errors
-/// When data, model or device cannot be used, or not a single batch can be made.
+/// When data, model or device cannot be used, or no batch can be made.
 pub fn run(plan: &Plan, record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
     run_on(usage::cores(), plan, record, observer)
 }
 
-/// Runs the plan with so many cores to compute a network on.
+/// `cores` compute the network if no GPU does.
 pub(super) fn run_on(
     cores: usize,
     plan: &Plan,
@@ -264,7 +219,7 @@ pub(super) fn run_on(
         record.notes.extend(supply::notes_of(&data.source));
     }
     if kind.classes() == Some(1) {
-        record.notes.push("there is a single class, so that there is nothing to learn: the loss is 0".to_owned());
+        record.notes.push("only one class, so there is nothing to learn: the loss is 0".to_owned());
     }
     let data = data.map(|data| data.through(plan, &mut record.notes)).transpose()?;
     let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
@@ -290,7 +245,7 @@ pub(super) fn run_on(
     Ok(Ended { record, failure: runs.failure })
 }
 
-/// Other data that the network is judged on. Its classes must be those of the training data.
+/// Its classes must be those of the training data.
 fn judges(
     plan: &Plan,
     kind: &Kind,
@@ -298,13 +253,13 @@ fn judges(
     notes: &mut Vec<String>,
 ) -> Result<Option<TrainingData>, Error> {
     let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
-    // A set smaller than a batch can be judged, though not learnt from.
+    // A set smaller than a batch can be evaluated, though not trained on.
     let settings = TrainSettings { batch: 1, ..plan.settings.clone() };
     let plan = Plan { settings, data: Some(path.clone()), validate: None, ..plan.clone() };
     let Some(data) = TrainingData::find(&plan, kind.image())? else { return Ok(None) };
     notes.extend(supply::notes_of(&data.source));
     let (theirs, ours) = (data.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
-    // Folders are numbered by their names: one more or less and every label after it means another class.
+    // Folders are numbered by name: one more or less, and every label after it means another class.
     let other = theirs.iter().enumerate().find(|(label, name)| ours.get(*label) != Some(name));
     if let Some((_, name)) = other.filter(|_| !ours.is_empty()) {
         let (n, expected, name) = (theirs.len(), ours.len(), name.clone());
@@ -317,7 +272,7 @@ fn judges(
     data.through(&plan, notes).map(Some)
 }
 
-/// The number of threads: as given, or found by letting the tuner settle before anything is measured.
+/// As given, or found by the tuner before anything is measured.
 fn settle_threads(trial: &mut Trial<'_>, observer: Observer<'_>) -> Result<(Option<Tuning>, bool), Error> {
     let Some(data) = &trial.data else { return Ok((None, false)) };
     if let ThreadCount::Fixed(threads) = trial.plan.settings.threads {

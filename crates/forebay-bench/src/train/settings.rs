@@ -1,5 +1,3 @@
-//! What a training run can be told, and what that comes to.
-
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_measure::value::{
     bytes, bytes_per_s, flag, integer, io, number, one_of, parsed, seed, some, threads, word,
@@ -11,89 +9,87 @@ use forebay_units::{Bytes, group_digits};
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
 
-/// The most images of one run: years of them, and few enough to be counted in 64 bits as bytes.
+/// Years of images, yet few enough that their bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
-/// The most steps of a run.
 const MAX_STEPS: i64 = 1_000_000_000;
-/// Steps of a run on a batch in memory, which has no end of its own.
+/// A synthetic batch has no end of its own.
 const SYNTHETIC_STEPS: u64 = 100;
-/// Steps of the baseline, where nobody says.
+/// Default number of baseline steps.
 const BASELINE: u64 = 10;
-/// The network, where nobody says: that of the paper's mini-application.
+/// Default: the network of the paper's mini-application.
 const MODEL: &str = "alexnet";
-/// Checkpoints that stay at each place, where nobody says.
+/// Default number of checkpoints to keep at each place.
 pub const KEEP: usize = 5;
 
 const BEHIND: [(&str, WhenBehind); 3] =
     [("wait", WhenBehind::Wait), ("skip", WhenBehind::Skip), ("coalesce", WhenBehind::Coalesce)];
 
 forebay_measure::settings! {
-    /// What a training run can be told.
     pub struct TrainSettings for Train {
-        /// Train on one batch made once, in memory, instead of data: the upper bound
+        /// Train on one synthetic batch in memory instead of data: the upper bound
         synthetic: bool, flag;
-        /// The network; alexnet by default
+        /// Network to train [default: alexnet]
         model: Option<String>, some(word(Model::names())), "NAME" [one: Model::names()];
-        /// What computes it: cpu, cuda, cuda:N for one of several, or auto for a GPU where there is one; cpu by default
+        /// Device to train on: cpu, cuda, cuda:N, or auto for a GPU if there is one [default: cpu]
         ///
-        /// Where auto finds no GPU, the emulated accelerator takes the batches, and without one the CPU trains the network.
+        /// If auto finds no GPU, the emulated accelerator takes the batches, or without one the CPU trains the network.
         device: Option<TrainDevice>, some(parsed), "auto|cpu|cuda[:N]";
-        /// The arithmetic: f32, tf32 or bf16; bf16 by default on a GPU, and f32 is the only one of the CPU
+        /// Arithmetic: f32, tf32 or bf16 [default: bf16 on a GPU, f32 on the CPU, which has no other]
         precision: Option<Precision>, some(parsed), "NAME";
-        /// Take a network's time instead of training one, as emulated:224ms, or emulated:224ms,busy to keep a core busy meanwhile
+        /// Emulate the time of a step instead of training: emulated:224ms, or emulated:224ms,busy to keep a core busy
         ///
-        /// The time may be drawn: uniform(FROM,TO), normal(MEAN,DEVIATION), exponential(MEAN), gamma(SHAPE,SCALE), poisson(MEAN).
+        /// The time may be random: uniform(FROM,TO), normal(MEAN,DEVIATION), exponential(MEAN), gamma(SHAPE,SCALE), poisson(MEAN).
         accelerator: Option<Emulation>, some(parsed), "emulated:TIME";
         /// Samples per step
         batch: usize = "64", integer(1..=1_000_000), "N";
-        /// Steps, over the data again where it ends; 100 by default for a batch in memory
+        /// Number of steps; restarts the dataset as needed [default: 100 for a synthetic batch]
         steps: Option<u64>, some(integer(1..=MAX_STEPS)), "N";
-        /// Epochs, each of as many steps as a pass over the data has whole batches; one by default
+        /// Number of epochs, each as many steps as a pass over the data has whole batches [default: 1]
         epochs: Option<u64>, some(integer(1..=1_000_000)), "N";
-        /// Threads that make samples; `auto` finds the number beyond which more do not help
+        /// Threads that read and decode; `auto` adds threads until more do not help
         threads: ThreadCount = "auto", threads, "N|auto";
-        /// Batches made ahead of the accelerator; with 0 work is done only while it waits
+        /// Batches prepared ahead of the accelerator; with 0 work happens only while it waits
         prefetch: usize = "1", integer(0..=10_000), "N";
-        /// Batches sent to a GPU ahead of the one computed; 1 by default where batches are made ahead
+        /// Batches sent to a GPU ahead of the one it computes [default: 1, or 0 without prefetch]
         device_prefetch: Option<usize>, some(integer(0..=1_000)), "N";
-        /// How gradients change the network; adam by default
+        /// Optimizer [default: adam]
         optimizer: Option<String>, some(word(Optimizer::names())), "NAME" [one: Optimizer::names()];
-        /// How far a step goes; 0.0001 by default, and 0.01 with sgd
+        /// Learning rate [default: 0.0001, or 0.01 with sgd]
         lr: Option<f64>, some(number("a number above 0 that an f32 can hold, as 0.0001", is_rate)), "X";
-        /// Classes to tell apart; by default as many as the data has, and 102 for a batch in memory
+        /// Number of classes [default: the data's, or 102 for a synthetic batch]
         classes: Option<usize>, some(integer(1..=1_000_000)), "N";
         /// Seed of shuffle, weights and emulated times
         seed: u64 = "0", seed, "S";
-        /// Evict the files before the run, and prove it
+        /// Evict the files from the page cache before the run, and verify it
         cold: bool, flag;
-        /// How files are read: buffered, direct, uring, uring-direct, or auto to measure and choose
+        /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
-        /// Largest sample to read (a file, a record or a tar sample); a larger one counts as failed
+        /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
-        /// Steps on a batch in memory that are measured first, to know what I/O costs; 10 by default, 0 measures none
+        /// Steps on a synthetic batch measured first, to know what I/O costs; 0 for none [default: 10]
         ///
-        /// An emulated accelerator takes no longer for having waited: there the run's own steps serve, and only 0 can be given.
+        /// Steps of an emulated accelerator do not depend on I/O: the run's own serve as the baseline, and only 0 is accepted.
         baseline: Option<u64>, some(integer(0..=100_000)), "N";
-        /// Save the state after every so many steps
+        /// Save a checkpoint every N steps
         checkpoint_every: Option<u64>, some(integer(1..=MAX_STEPS)), "N";
-        /// When training goes on: once the checkpoint is durable (direct), durable in the burst buffer (burst), copied in memory (async)
+        /// When training continues: once the checkpoint is durable (direct), durable in the burst buffer (burst), copied in memory (async)
         ///
-        /// burst by default where there is a burst buffer, direct otherwise.
+        /// Defaults to burst with a burst buffer, otherwise to direct.
         checkpoint_mode: Option<Mode>, some(one_of(MODES)), "MODE" [one: MODES.map(|(name, _)| name)];
-        /// How checkpoints lie in files; safetensors by default
+        /// File format of checkpoints [default: safetensors]
         checkpoint_format: Option<&'static str>, some(word(formats())), "NAME" [one: formats()];
-        /// Checkpoints that stay in each folder; 5 by default
+        /// Checkpoints to keep in each folder [default: 5]
         keep: Option<usize>, some(integer(1..=1_000_000)), "N";
-        /// What a checkpoint does that finds those before it unfinished and no room: wait, be skipped, or take an older one's place
+        /// If earlier checkpoints are unfinished and there is no room: wait, skip this one, or coalesce (replace an older one)
         checkpoint_behind: Option<WhenBehind>, some(one_of(BEHIND)), "WHAT" [one: BEHIND.map(|(name, _)| name)];
-        /// The most that draining a burst buffer copies, as 100MB/s; what it copied it reads back as fast at the most
+        /// Limit draining of the burst buffer, as 100MB/s; reading back the copy has the same limit
         drain_rate: Option<Bytes>, some(bytes_per_s), "BYTES/s";
-        /// Bytes of a checkpoint of an emulated accelerator, which has no state of its own
+        /// Checkpoint size of an emulated accelerator, which has no state of its own
         checkpoint_size: Option<Bytes>, some(bytes(4..=10_000_000_000_000)), "SIZE";
     }
 }
 
-/// Whether it is neither nothing nor infinite in the arithmetic of networks.
+/// Positive and finite as an f32.
 fn is_rate(rate: f64) -> bool {
     rate as f32 > 0.0 && (rate as f32).is_finite()
 }
@@ -102,16 +98,14 @@ fn formats() -> [&'static str; 2] {
     format::FORMATS.map(format::Format::name)
 }
 
-/// How long a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So many steps, over the data again where it ends.
+    /// Restarts the dataset as needed.
     Steps(u64),
-    /// So many times the whole batches of one pass over the data; what a pass leaves over begins the next.
+    /// Each epoch has the whole batches of one pass; its remainder begins the next.
     Epochs(u64),
 }
 
-/// The name of the first that is given.
 fn first_given(settings: &[(&'static str, bool)]) -> Option<&'static str> {
     settings.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
 }
@@ -122,7 +116,7 @@ impl TrainSettings {
             return Err("give `steps` or `epochs`, not both".to_owned());
         }
         if self.synthetic && self.epochs.is_some() {
-            return Err("a batch in memory has no epochs: give `steps`".to_owned());
+            return Err("a synthetic batch has no epochs: give `steps`".to_owned());
         }
         if self.images_per_run(0) > MAX_IMAGES {
             return Err(format!("a run has more than {} images: give fewer `steps`", group_digits(MAX_IMAGES)));
@@ -130,7 +124,6 @@ impl TrainSettings {
         self.check_accelerator()
     }
 
-    /// What the accelerator and the rest say against each other.
     fn check_accelerator(&self) -> Result<(), Refused> {
         let of_network = [
             ("model", self.model.is_some()),
@@ -140,7 +133,7 @@ impl TrainSettings {
             ("classes", self.classes.is_some()),
         ];
         if self.accelerator.is_some() && matches!(self.device, Some(TrainDevice::Cpu | TrainDevice::Cuda { .. })) {
-            return Err("an emulated accelerator takes the place of the device: leave `device` out, or give auto to \
+            return Err("an emulated accelerator replaces the device: omit `device`, or give auto to \
                         emulate only where there is no GPU"
                 .to_owned());
         }
@@ -159,16 +152,16 @@ impl TrainSettings {
         }
         let may_be_gpu = matches!(self.device, Some(TrainDevice::Auto | TrainDevice::Cuda { .. }));
         if !may_be_gpu && self.precision.is_some_and(|precision| precision != Precision::F32) {
-            return Err("the CPU computes in f32 alone: `precision` is for a GPU".to_owned());
+            return Err("the CPU computes only in f32: `precision` is for a GPU".to_owned());
         }
         if !may_be_gpu && self.device_prefetch.is_some_and(|n| n > 0) {
-            return Err("`device_prefetch` is for a device with memory of its own: a GPU".to_owned());
+            return Err("`device_prefetch` needs a GPU".to_owned());
         }
         Ok(())
     }
 
-    /// What is said of checkpoints against the places they have: `has_burst` is whether there is a burst buffer, and `None` where
-    /// there is no place at all. The places are called `checkpoint` and `burst`.
+    /// Checks the checkpoint settings against the places: `has_burst` says whether there is a burst buffer, `None` if there is no
+    /// place at all. The error calls the places `checkpoint` and `burst`.
     ///
     /// # Errors
     /// The contradiction.
@@ -183,52 +176,46 @@ impl TrainSettings {
             ("checkpoint_size", self.checkpoint_size.is_some()),
         ];
         let Some(has_burst) = has_burst else {
-            return first_given(&of_saves).map_or(Ok(()), |name| {
-                Err(format!("`{name}` is for checkpoints, of which there are none: give `checkpoint`"))
-            });
+            return first_given(&of_saves)
+                .map_or(Ok(()), |name| Err(format!("`{name}` needs checkpoints: give `checkpoint`")));
         };
         let Some(every) = self.checkpoint_every else {
-            return Err("how many steps lie between two checkpoints? give `checkpoint_every`".to_owned());
+            return Err("steps between two checkpoints not given: give `checkpoint_every`".to_owned());
         };
         let mode = self.mode(has_burst);
         let refused = match (self.length(), &self.accelerator, self.checkpoint_size) {
             (Length::Steps(steps), ..) if steps < every => {
                 return Err(format!("a run of {steps} steps makes no checkpoint when one is made every {every}"));
             }
-            _ if mode == Mode::Burst && !has_burst => "burst saves need a place in front: give `burst`",
-            _ if mode == Mode::Direct && has_burst => "direct saves go to the last place at once: leave `burst` out",
+            _ if mode == Mode::Burst && !has_burst => "burst saves need a burst buffer: give `burst`",
+            _ if mode == Mode::Direct && has_burst => "direct saves go straight to the last place: omit `burst`",
             _ if mode == Mode::Direct && self.checkpoint_behind.is_some() => {
-                "a direct save is over when the next one comes: leave `checkpoint_behind` out"
+                "a direct save always ends before the next one: omit `checkpoint_behind`"
             }
-            _ if self.drain_rate.is_some() && !has_burst => {
-                "`drain_rate` is for what a burst buffer drains: give `burst`"
-            }
-            (_, Some(_), None) => "an emulated accelerator has no state of its own to save: give `checkpoint_size`",
+            _ if self.drain_rate.is_some() && !has_burst => "`drain_rate` needs a burst buffer: give `burst`",
+            (_, Some(_), None) => "an emulated accelerator has no state to save: give `checkpoint_size`",
             (_, None, Some(_)) => {
-                "`checkpoint_size` is for an emulated `accelerator`: a network's state has the size it has"
+                "`checkpoint_size` needs an emulated `accelerator`: a network's state has a fixed size"
             }
             _ => return Ok(()),
         };
         Err(refused.to_owned())
     }
 
-    /// Whether nothing is learnt on any machine.
+    /// On every machine; `auto` with an emulated accelerator may still find a GPU.
     pub fn is_emulated(&self) -> bool {
         self.accelerator.is_some() && self.device.is_none()
     }
 
-    /// The network's name.
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(MODEL)
     }
 
-    /// How gradients change it.
     pub(super) fn optimizer(&self) -> Optimizer {
         let name = self.optimizer.as_deref().unwrap_or(Optimizer::DEFAULT);
         Optimizer::named(name, self.lr).expect("the name was looked up when it was set")
     }
 
-    /// How long a run is.
     pub fn length(&self) -> Length {
         match (self.steps, self.epochs) {
             (Some(steps), _) => Length::Steps(steps),
@@ -237,7 +224,7 @@ impl TrainSettings {
         }
     }
 
-    /// Images of one run over a dataset with so many, in whole batches.
+    /// In whole batches.
     pub fn images_per_run(&self, n_samples: u64) -> u64 {
         let batch = self.batch as u64;
         match self.length() {
@@ -246,47 +233,43 @@ impl TrainSettings {
         }
     }
 
-    /// Batches made ahead: none of a batch that is there.
+    /// A synthetic batch needs no preparation.
     pub(super) fn made_ahead(&self) -> usize {
         if self.synthetic { 0 } else { self.prefetch }
     }
 
-    /// Batches sent ahead to a device, which may have memory of its own or not.
     pub(super) fn sent_ahead(&self, has_memory: bool) -> usize {
         match self.device_prefetch {
-            // What was asked of a GPU, which is not there.
+            // Meant for a GPU, which `auto` did not find.
             Some(_) if self.device == Some(TrainDevice::Auto) && !has_memory => 0,
             Some(n) => n,
             None => usize::from(has_memory && self.prefetch > 0),
         }
     }
 
-    /// Steps of the baseline: a batch in memory needs no measure beside itself.
+    /// A synthetic run is its own baseline.
     pub fn baseline_steps(&self) -> u64 {
         if self.synthetic { 0 } else { self.baseline.unwrap_or(BASELINE) }
     }
 
-    /// The state of the page cache that is asked for.
     pub(super) fn cache(&self) -> Cache {
         if self.cold && !self.synthetic { Cache::Cold } else { Cache::Warm }
     }
 
-    /// Steps between two checkpoints. A run that has a place for them says how many: see [`check_saves`](Self::check_saves).
+    /// A run with a place for checkpoints has it: see [`check_saves`](Self::check_saves).
     pub(super) fn every(&self) -> u64 {
         self.checkpoint_every.unwrap_or(MAX_STEPS as u64)
     }
 
-    /// When training goes on after a checkpoint, with a burst buffer or without.
+    /// Defaults to the mode that suits the places.
     pub(super) fn mode(&self, has_burst: bool) -> Mode {
         self.checkpoint_mode.unwrap_or(if has_burst { Mode::Burst } else { Mode::Direct })
     }
 
-    /// The name of the checkpoints' format.
     pub fn format(&self) -> &'static str {
         self.checkpoint_format.unwrap_or(formats()[0])
     }
 
-    /// Checkpoints that stay at each place.
     pub fn keep(&self) -> usize {
         self.keep.unwrap_or(KEEP)
     }

@@ -1,5 +1,3 @@
-//! A run summed up.
-
 use forebay_measure::laps::Part;
 use forebay_measure::stall::Work;
 use forebay_pipeline::{Stats, Times};
@@ -8,16 +6,15 @@ use forebay_units::Summary;
 
 use super::drive::{Driven, Step};
 
-/// What a run needs beside its loop.
 pub(super) struct Around {
     pub(super) stats: Option<Stats>,
     pub(super) cpu_s: f64,
     pub(super) steps_per_epoch: u64,
-    /// Steps made before, in the run that this one went on from.
+    /// Steps of the run that this one resumes.
     pub(super) first: u64,
 }
 
-/// The steps of each epoch; the first one's are those that were left of it.
+/// The first epoch has only the steps that a resumed run had left of it.
 pub(super) fn by_epoch(steps: &[Step], first: u64, steps_per_epoch: u64) -> impl Iterator<Item = &[Step]> {
     let an_epoch = steps_per_epoch.max(1);
     let left = (an_epoch - first % an_epoch).min(steps.len() as u64) as usize;
@@ -60,13 +57,12 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
     }
 }
 
-/// Nothing, rather than zeros, where there were no workers.
+/// Empty instead of zeros if there were no workers.
 fn named(around: &Around, times: &Times) -> std::collections::BTreeMap<String, f64> {
     around.stats.as_ref().map(|_| times.seconds()).unwrap_or_default()
 }
 
-/// As DLIO counts: of every epoch, the first step is left out with all that it waited for, and so are checkpoints; the mean
-/// over epochs.
+/// As DLIO counts: the first step of every epoch and its waits are left out, and so are checkpoints; then the mean over epochs.
 fn au_dlio(steps: &[Step], around: &Around) -> Option<f64> {
     let epochs = by_epoch(steps, around.first, around.steps_per_epoch);
     let counted = epochs.filter(|epoch| epoch.len() > 1).map(|epoch| {
@@ -78,7 +74,6 @@ fn au_dlio(steps: &[Step], around: &Around) -> Option<f64> {
     (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)
 }
 
-/// The steps as the record has them.
 pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
     let step = |step: &Step| TrainStep {
         wait_s: step.parts.seconds(Part::Wait),
@@ -91,7 +86,7 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
     steps.iter().map(step).collect()
 }
 
-/// Median time of a step that waits for nothing, in seconds.
+/// Median over the steps, without waits.
 pub(super) fn step_s(steps: &[Step]) -> Option<f64> {
     let aside = [Part::Wait, Part::Checkpoint, Part::Validate];
     let without = |step: &Step| step.parts.total_ns() - aside.map(|part| step.parts.ns(part)).iter().sum::<u64>();

@@ -1,4 +1,4 @@
-//! A plan made ready: its baseline, and one run of it.
+//! A plan ready to run: its baseline, and one run of it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -26,51 +26,47 @@ use super::saving::{self, Saver, Start};
 use super::settings::TrainSettings;
 use super::totals::{self, Around};
 
-/// Steps of the baseline that are not counted: the first ones plan, allocate and warm up.
+/// The first steps of the baseline plan, allocate and warm up.
 const WARM_UP: u64 = 2;
 
-/// A plan made ready to be run.
 pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
-    /// What is learnt from; `None` for batches in memory.
+    /// `None` for synthetic batches.
     pub(super) data: Option<TrainingData>,
-    /// Other data that is judged.
+    /// Separate validation data.
     pub(super) judges: Option<TrainingData>,
     pub(super) kind: Kind,
     pub(super) n_steps: u64,
     pub(super) steps_per_epoch: u64,
-    /// Threads that make samples; 0 for batches in memory.
+    /// 0 for synthetic batches.
     pub(super) threads: usize,
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// One run.
 pub(super) struct Trained {
     pub(super) driven: Driven,
     pub(super) totals: TrainTotals,
-    /// Where the bytes came from; `None` when nothing was read.
+    /// `None` if nothing was read.
     pub(super) evidence: Option<CacheEvidence>,
     pub(super) work: Work,
     pub(super) stats: Option<Stats>,
-    /// One entry an epoch that ended; `None` where nothing came of it.
+    /// One entry per finished epoch; `None` if its validation failed.
     pub(super) validations: Vec<Option<Validation>>,
     pub(super) reads: Option<Reads>,
     pub(super) checkpoints: Option<TrainCheckpoints>,
-    /// Steps made before, in the run that this one went on from.
+    /// Steps of the run that this one resumes.
     pub(super) first: u64,
     pub(super) device: String,
-    /// What a reader must know.
     pub(super) notes: Vec<String>,
 }
 
-/// What takes the batches, and whether it has taken any.
 pub(super) struct Machine {
     consumer: Box<dyn Consumer>,
     is_used: bool,
 }
 
 impl Machine {
-    /// As it was built.
+    /// Reset to its initial state if it has been used.
     fn fresh(&mut self) -> Result<&mut dyn Consumer, Error> {
         if std::mem::replace(&mut self.is_used, true) {
             self.consumer.reset()?;
@@ -79,15 +75,14 @@ impl Machine {
     }
 }
 
-/// All runs of a plan.
 pub(super) struct Runs<'a> {
     pub(super) trial: &'a Trial<'a>,
     pub(super) machine: Machine,
-    /// What was found to go on from, until it is used.
+    /// Checkpoint to resume from, until it is used.
     pub(super) found: Option<Start>,
-    /// What the next run begins with.
+    /// Of the next run.
     pub(super) start: Start,
-    /// Why the last run could not go on.
+    /// Why the last run ended early.
     pub(super) failure: Option<Error>,
 }
 
@@ -109,7 +104,6 @@ impl forebay_measure::Trial for Runs<'_> {
         self.trial.plan.warmups + self.trial.plan.repeats > 1
     }
 
-    /// Fresh weights, or those of a checkpoint.
     fn prepare(&mut self) -> Result<(), Error> {
         self.start = saving::for_round(self.trial, &mut self.found)?;
         self.start.load(self.machine.fresh()?)
@@ -119,30 +113,27 @@ impl forebay_measure::Trial for Runs<'_> {
         let start = std::mem::take(&mut self.start);
         let mut trained = self.trial.run(self.machine.consumer.as_mut(), start, before, observer)?;
         self.failure = trained.driven.failure.take();
-        let said =
-            |error: &Error| format!("it ended after {}: {}", count(trained.totals.n_steps, "step"), chain(error));
+        let said = |error: &Error| format!("ended after {}: {}", count(trained.totals.n_steps, "step"), chain(error));
         trained.notes.extend(self.failure.as_ref().map(said));
         if self.failure.is_none() && !observer.is_cancelled() {
             return Ok(Done::Whole(trained));
         }
-        // Of several runs, one that was cut short is not like the others; a single one is all there is.
+        // Among several runs, one cut short is not comparable; a single one is all there is.
         let is_kept = self.trial.plan.repeats == 1 && !trained.driven.steps.is_empty();
         Ok(Done::Cut(is_kept.then_some(trained)))
     }
 }
 
-/// Batches about to come.
 struct Opened {
     feeder: Feeder,
     watcher: Option<Watcher>,
     lock: Result<Option<PageLock>, Error>,
     laps: Laps,
-    /// Processor time when they started.
+    /// CPU time at the start of the pipeline.
     cpu_s: f64,
 }
 
 impl Trial<'_> {
-    /// Batches sent to the device ahead of the one that is computed.
     pub(super) fn sent_ahead(&self) -> usize {
         self.plan.settings.sent_ahead(self.kind.has_memory())
     }
@@ -152,7 +143,7 @@ impl Trial<'_> {
     }
 
     fn in_memory(&self, n_steps: u64) -> Feeder {
-        // What only takes time looks at no pixel.
+        // An emulated accelerator looks at no pixel.
         let image_len = if self.kind.emulation().is_some() { 0 } else { self.kind.image().len() };
         let TrainSettings { batch, seed, .. } = self.plan.settings;
         let classes = self.kind.classes().unwrap_or(1) as usize;
@@ -170,8 +161,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The network on a batch in memory, before any data is touched. An emulated step takes no longer for having waited, so
-    /// that the run's own steps tell.
+    /// Runs on a synthetic batch before any data is touched. An emulated accelerator needs none: its steps do not depend on waits.
     pub(super) fn baseline(&self, machine: &mut Machine, observer: Observer<'_>) -> Result<Option<Baseline>, Error> {
         let wanted = self.plan.settings.baseline_steps();
         if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
@@ -189,14 +179,13 @@ impl Trial<'_> {
         Ok(totals::step_s(counted).map(baseline))
     }
 
-    /// What takes the batches, planned once for all runs.
+    /// Built once for all runs.
     pub(super) fn build(&self, observer: Observer<'_>) -> Result<Machine, Error> {
         observer.tell(Event::phase(format!("building {}", self.kind.name())));
         let TrainSettings { batch, seed, .. } = self.plan.settings;
         Ok(Machine { consumer: self.kind.build(batch, self.places(), seed)?, is_used: false })
     }
 
-    /// One run of what was made ready.
     fn run(
         &self,
         consumer: &mut dyn Consumer,
@@ -211,7 +200,7 @@ impl Trial<'_> {
         if let Some(saver) = &mut start.saver {
             saver.begin(laps.started_ns())?;
         }
-        let note = lock.as_ref().err().map(|error| format!("batches were copied once more on the host: {error}"));
+        let note = lock.as_ref().err().map(|error| format!("batches were copied twice on the host: {error}"));
         let cancel = observer.cancel;
         let mut hooks =
             ValidateAndSave { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
@@ -253,7 +242,7 @@ impl Trial<'_> {
         Ok(Trained { driven, totals, evidence, work, stats, validations, reads, checkpoints, first, device, notes })
     }
 
-    /// Where batches come from, and the stopwatch: a batch in memory is made before it starts, a pipeline is started on it.
+    /// A synthetic batch is made before the stopwatch starts; a pipeline starts on it.
     fn open(
         &self,
         consumer: &dyn Consumer,
@@ -270,34 +259,34 @@ impl Trial<'_> {
         };
         tell();
         let (mut laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
-        // Lent batches come back when they have left the host: one more than can be on the way.
+        // Lent batches come back when they have left the host: one more than can be in transfer.
         let pipeline = data
             .training(Threads::Fixed(self.threads), self.n_steps)
             .at_most(self.n_steps - first)
             .prefetch(self.plan.settings.made_ahead())
             .hold(self.places() + 1);
-        // How long the run is changes the pipeline and not its order, which was compared when the state was read.
+        // The length of the run changes the pipeline but not its order, which was compared when the state was read.
         let (version, fingerprint) = (State::VERSION, pipeline.fingerprint());
         let state = State { version, fingerprint, position: position.unwrap_or(0) };
         let feeder = Feeder::Pipeline(Box::new(pipeline.iter_from(&state)?));
         let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose();
         let watcher = watcher.map_err(forebay_measure::Error::Thread)?;
         laps.lap(Part::Wait);
-        // The workers are at it already; what it takes to lock the pages of their ring is no wait for them.
+        // The workers are busy already; locking the pages of their ring is no wait for them.
         let lock = consumer.lock_pages(feeder.memory());
         laps.lap(Part::Other);
         Ok(Opened { feeder, watcher, lock, laps, cpu_s })
     }
 }
 
-/// Ends the saving of a run that failed before its first step; what went wrong there, too, is told.
+/// For a run that failed before its first step; also reports background failures.
 fn abandoned(saver: Option<Saver>, error: Error, observer: Observer<'_>) -> Error {
     let told = saver.map(Saver::abandon).unwrap_or_default();
     told.into_iter().for_each(|text| observer.tell(Event::Remark { text }));
     error
 }
 
-/// The evidence without what the checkpoints' tiers read; and what to say where the two cannot be told apart.
+/// Subtracts what the checkpoints' tiers read; with a note if the two cannot be told apart.
 fn of_data_alone(evidence: Option<CacheEvidence>, saver: Option<&Saver>) -> (Option<CacheEvidence>, Option<String>) {
     let (Some(all), Some(saver)) = (evidence.clone(), saver) else { return (evidence, None) };
     let was_known = all.block_bytes.is_some();
@@ -310,7 +299,6 @@ fn of_data_alone(evidence: Option<CacheEvidence>, saver: Option<&Saver>) -> (Opt
     (Some(alone), doubt)
 }
 
-/// Validates and saves when it is time.
 struct ValidateAndSave<'a> {
     trial: &'a Trial<'a>,
     saver: Option<Saver>,
@@ -333,7 +321,7 @@ impl StepHooks for ValidateAndSave<'_> {
     }
 }
 
-/// Only what threads were blocked for is charged to the storage, where the scheduler tells.
+/// With the scheduler's counters, only blocked time is charged to the storage.
 fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
     let Some(stats) = stats else { return (driven, Work::default()) };
     let work = Work::of(&stats.worker_time);
@@ -343,7 +331,7 @@ fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
     (Driven { charges, ..driven }, work.with_blocked(blocked))
 }
 
-/// Samples that come in the place of those that failed did not do for all steps.
+/// When replacements of failed samples did not suffice for all steps.
 fn ran_out(stats: &Stats, driven: &Driven, n_steps: u64) -> Option<Error> {
     let n_left = n_steps.saturating_sub(driven.steps.len() as u64);
     let first = stats.failures.first();
@@ -355,7 +343,7 @@ fn ran_out(stats: &Stats, driven: &Driven, n_steps: u64) -> Option<Error> {
     })
 }
 
-/// Not one batch came of some passes over the data.
+/// When no pass over the data gave a batch.
 fn all_failed(stats: &Stats, n_samples: u64, batch: usize) -> Error {
     let first = stats.failures.first();
     Error::AllFailed {

@@ -1,5 +1,3 @@
-//! Judging a network at the end of an epoch.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_pipeline::Stats;
@@ -10,16 +8,15 @@ use super::plan::Validate;
 use super::run::Error;
 use super::trial::Trial;
 
-/// What came of judging it.
 pub(super) struct Examined {
-    /// `None` when it was broken off, or no sample could be used.
+    /// `None` if it was interrupted, or no sample was usable.
     pub(super) validation: Option<Validation>,
-    /// What was wrong with the samples.
+    /// Note on failed samples.
     pub(super) fault: Option<String>,
 }
 
 impl Trial<'_> {
-    /// Judges the network after a step, if an epoch ends with it.
+    /// Only if an epoch ends with this step.
     pub(super) fn validate(
         &self,
         step: u64,
@@ -53,13 +50,12 @@ impl Trial<'_> {
     }
 }
 
-/// What to say of samples that failed.
 fn fault(stats: &Stats, n_samples: u64) -> Option<String> {
     let first = stats.failures.first()?;
     let (name, reason, n_failed) = (&first.name, first.reason(), stats.n_failed);
     let of_all = n_failed + n_samples;
     Some(match n_samples {
-        0 => format!("validation: not one of {of_all} samples could be used; the first: {name}: {reason}"),
+        0 => format!("validation: none of {of_all} samples could be used; the first: {name}: {reason}"),
         _ => {
             format!("validation: {n_failed} of {of_all} samples failed and were left out; the first: {name}: {reason}")
         }

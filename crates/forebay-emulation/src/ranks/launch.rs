@@ -1,17 +1,15 @@
-//! What started this process, and how many like it: told by the variables that `mpirun` and `srun` set.
+//! Which launcher started this process, and how many others, from the variables that `mpirun` and `srun` set.
 
-/// How this process was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// The program that started it, as far as its variables tell.
     pub by: &'static str,
-    /// How many processes it started.
+    /// Processes it started.
     pub size: u64,
 }
 
-/// The variable that holds how many were started, and who sets it.
+/// Variables that hold the number of processes, and who sets them.
 ///
-/// `SLURM_NTASKS` is not among them: it is set in a batch script too, whose commands run once.
+/// `SLURM_NTASKS` is not among them: batch scripts have it too, and their commands run once.
 const SIZES: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_SIZE", "mpirun"),
     ("PMI_SIZE", "mpirun"),
@@ -20,12 +18,11 @@ const SIZES: [(&str, &str); 4] = [
 ];
 
 impl Launch {
-    /// Reads the variables; `None` of a process that was started by itself.
+    /// `None` for a process started on its own.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         SIZES.iter().find_map(|(name, by)| Some(Self { by, size: variable(name)?.parse().ok()? }))
     }
 
-    /// Whether there are others.
     pub fn is_shared(&self) -> bool {
         self.size > 1
     }

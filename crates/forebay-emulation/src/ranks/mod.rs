@@ -1,7 +1,7 @@
 //! Processes that run a workload together.
 //!
-//! A rank that fails says so at the next meeting, and all end with its reason. One that dies without a word is noticed by what
-//! started it: `mpirun` ends the job, `srun --kill-on-bad-exit` does. One that neither dies nor comes is told of while the others wait.
+//! A rank that fails says so at the next meeting, and all end with its reason. If one dies silently, the launcher ends the job (`mpirun`,
+//! `srun --kill-on-bad-exit`). One that neither dies nor arrives is reported while the others wait.
 
 mod launch;
 #[cfg(feature = "mpi")]
@@ -19,80 +19,71 @@ pub use slurm::{Job, job_script};
 pub use solo::Solo;
 pub use waiting::{Condition, Missing, Waiting};
 
-/// How long ranks wait for one that does not come, unless they are told otherwise: longer than the slowest of them may be
-/// busy by itself, making data or saving a checkpoint.
+/// Default limit of a wait for other ranks: longer than the slowest may be busy on its own, making data or saving a checkpoint.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// Somebody who is told of a long wait, by the thread that waits.
+/// Called during a long wait, by the waiting thread.
 pub type Observe = Box<dyn Fn(&Waiting) + Send + Sync>;
 
-/// How a meeting ended for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All go on.
     Go,
-    /// All end here, since one of them was asked to.
+    /// All ranks end here, since one of them was asked to.
     Stop,
 }
 
-/// The others did not agree: one of them failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rank {rank} on {host} failed: {reason}")]
 pub struct Failed {
-    /// Which rank.
     pub rank: u64,
-    /// Where it ran.
     pub host: String,
-    /// Its reason.
     pub reason: String,
-    /// Whether it was missing, so that it cannot say so itself.
+    /// Whether it went missing, so that it cannot report the failure itself.
     pub is_lost: bool,
 }
 
-/// The ranks of a run, seen from one of them. Called by one thread of the process at a time.
+/// The ranks of a run, seen from one of them. Only one thread of the process calls at a time.
 pub trait Ranks: Send + Sync {
-    /// Which rank this is, from 0.
+    /// From 0.
     fn rank(&self) -> u64;
 
-    /// How many there are.
     fn size(&self) -> u64;
 
-    /// The host's name.
     fn host(&self) -> String;
 
-    /// Meets all ranks: a barrier that also tells every rank when one was asked to stop, or has failed. After a stop they can meet
-    /// again. Does not spin on a core that readers need.
+    /// A barrier that also tells every rank when one was asked to stop or has failed. After a stop they can meet again. Does not
+    /// spin on a core that readers need.
     ///
     /// # Errors
     /// The reason of the first rank that failed, the same on every rank.
     fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed>;
 
-    /// The same where nobody is asked whether to stop.
+    /// A barrier without a stop request.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::meet_or_stop`].
     fn meet(&self, mine: Result<(), String>) -> Result<(), Failed> {
         self.meet_or_stop(mine.map(|()| Verdict::Go)).map(|_| ())
     }
 
-    /// Brings the bytes of all ranks, by rank, to the first; the others get nothing.
+    /// Returns the bytes of all ranks, by rank, on the first; `None` on the others.
     ///
     /// # Errors
     /// When one has failed.
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed>;
 
-    /// The first rank's bytes, everywhere.
+    /// Returns the first rank's bytes on all ranks.
     ///
     /// # Errors
     /// When one has failed.
     fn broadcast(&self, mine: Vec<u8>) -> Result<Vec<u8>, Failed>;
 }
 
-/// The ranks that this process was started with: MPI's where `mpirun` or `srun` started several, else itself alone. Ranks that
-/// wait longer than `patience` for another give up; before that `observe` is told now and then whom they wait for, on one of them.
+/// The ranks this process was started with: MPI's if `mpirun` or `srun` started several, else only itself. A rank that waits longer than
+/// `patience` for another gives up; before that, one of the waiting ranks calls `observe` now and then.
 ///
 /// # Errors
-/// When MPI cannot be started, or when several processes were started of a build that does not know MPI.
+/// When MPI cannot be started, or several processes were started of a build without MPI.
 pub fn join_within(launch: Option<&Launch>, patience: Duration, observe: Observe) -> Result<Box<dyn Ranks>, String> {
     match launch.filter(|launch| launch.is_shared()) {
         Some(launch) => several(launch, patience, observe),
@@ -116,7 +107,6 @@ fn refusal(launch: &Launch) -> String {
     format!("{by} started {size} processes, but this forebay does not know MPI; build it with --features mpi")
 }
 
-/// This host's name.
 fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }

@@ -7,28 +7,25 @@ use std::path::PathBuf;
 use forebay_dataset::RECORDS_MARKER;
 use forebay_units::shell_word;
 
-/// What the script is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// The workload, as on the command line: a built-in's name or a file.
+    /// As on the command line: a built-in's name or a file.
     pub workload: OsString,
-    /// What the job and its results are called.
+    /// For the job and its results.
     pub name: String,
-    /// The folder of the data, on a file system that all nodes share.
+    /// On a file system that all nodes share.
     pub data: PathBuf,
-    /// Nodes.
     pub nodes: u64,
-    /// Processes on each.
     pub ranks_per_node: u64,
-    /// Emulated accelerators of each process.
+    /// Emulated, per process.
     pub accelerators: u64,
-    /// Threads that each process reads with, all its accelerators together.
+    /// Reading threads per process, shared by all its accelerators.
     pub threads: u64,
-    /// `++workload.a.b=c`, in their order.
+    /// `++workload.a.b=c`, in order.
     pub overrides: Vec<String>,
 }
 
-/// The script, for `sbatch`. `DATA`, `OUT` and `FOREBAY` of the environment change where the data, the results and the binary are.
+/// For `sbatch`. The environment variables `DATA`, `OUT` and `FOREBAY` override the data, the results and the binary.
 pub fn job_script(job: &Job) -> String {
     let mut text = head(job);
     text.push_str(&names(job));
@@ -73,8 +70,8 @@ fn names(job: &Job) -> String {
     text
 }
 
-/// `--kill-on-bad-exit` ends the job when a rank dies; `--mpi=pmix` is how processes of Open MPI find one another; a step of the
-/// job takes one core for a task unless it is told again how many.
+/// `--kill-on-bad-exit` ends the job when a rank dies; Open MPI needs `--mpi=pmix` to connect processes; `srun` does not inherit
+/// the cores per task of the job.
 const BODY: &str = r#"
 ranks() {
     srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" "$@"

@@ -1,8 +1,6 @@
-//! One process by itself.
-
 use super::{Failed, Ranks, Verdict};
 
-/// The only rank.
+/// A process on its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Solo;
 

@@ -1,50 +1,44 @@
-//! What a rank that waits tells while it waits: whom it waits for, and how they are.
+//! What a waiting rank reports: whom it waits for, and in which state they are.
 //!
-//! A rank that is stopped, or hangs, does not come, and nothing ends it. The others wait until their patience ends, which is long; so
-//! the first of them that is there says meanwhile, now and then, who is missing.
+//! A stopped or hanging rank does not come, and nothing ends it. The others wait until their patience ends, which is long, so the first of
+//! them reports now and then who is missing.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How many of those that are missing are named.
+/// More missing ranks are only counted.
 const NAMED: usize = 4;
 
-/// A rank waits, and goes on waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which rank waits.
     pub rank: u64,
-    /// For how long by now.
+    /// So far.
     pub waited: Duration,
-    /// Whom for.
     pub missing: Vec<Missing>,
 }
 
-/// A rank that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Which.
     pub rank: u64,
-    /// The number of its process, as that process itself sees it.
+    /// As seen by the process itself.
     pub pid: Option<u32>,
-    /// Where it runs.
     pub host: String,
-    /// How its process is, where the one that waits can see that.
+    /// If the waiting rank can see it.
     pub condition: Option<Condition>,
 }
 
-/// How a process is.
+/// Of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It was stopped by a signal.
+    /// By a signal.
     Stopped,
-    /// A debugger holds it.
+    /// Held by a debugger.
     Traced,
-    /// One of its threads is in uninterruptible sleep.
+    /// A thread is in uninterruptible sleep.
     Storage,
-    /// One of its threads runs.
+    /// A thread is running.
     Running,
-    /// All of its threads sleep.
+    /// All threads sleep.
     Sleeping,
 }
 

@@ -16,7 +16,7 @@ fn made(dataset: Dataset, reader: Reader, dir: &Path) -> Workload {
     workload
 }
 
-/// All samples in the order of the files, as one accelerator gets them, and the bytes that were moved for them.
+/// All samples in file order, as one accelerator gets them, and the bytes moved for them.
 fn read(workload: &Workload, dir: &Path) -> (Vec<u8>, u64) {
     let storage = Arc::new(Counted::new(Local::default()));
     let access = Access { storage: Arc::clone(&storage) as Arc<dyn Storage>, data: dir.to_owned(), verify: true };

@@ -1,13 +1,13 @@
-//! Keeping threads that read and threads that compute apart: as many at a time as the workload gives each.
+//! Limits how many threads read and how many compute at a time, as the workload says.
 //!
-//! A thread takes a sample all the way, since a file too big to hold cannot be passed on; but it reads only while fewer
-//! than `read_threads` others do, and computes only while fewer than `computation_threads` do.
+//! A thread processes a sample from start to end, since a file may be too big to pass on; but it reads only while fewer than `read_threads`
+//! others do, and computes only while fewer than `computation_threads` do.
 
 use std::sync::{Condvar, Mutex};
 
 use forebay_pipeline::{Activity, Stopwatch};
 
-/// How many threads of an accelerator may read, and how many compute, at the same time.
+/// Per accelerator.
 pub(crate) struct Gates {
     reading: Gate,
     computing: Gate,
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// The gate that a thread is behind; it leaves when this is dropped, also by a panic.
+/// The place a thread holds; released on drop, also by a panic.
 pub(crate) struct Room<'a> {
     gates: Option<&'a Gates>,
     inside: Option<&'a Gate>,
@@ -55,7 +55,7 @@ impl<'a> Room<'a> {
         Self { gates, inside: None }
     }
 
-    /// Changes rooms as the activity asks for, waiting until there is a place.
+    /// Waits for a place of the other kind if the activity needs one.
     pub(crate) fn enter(&mut self, activity: Activity, watch: &mut Stopwatch) {
         let Some(gates) = self.gates else { return };
         let (gate, waiting) = match activity {

@@ -1,5 +1,4 @@
-//! Getting samples: the readers of `forebay-dataset` as the workers of a pipeline, in an epoch's order, with an account of what
-//! they do.
+//! Samples: the readers of `forebay-dataset` as workers of a pipeline, in an epoch's order, with an account of their time.
 
 #[cfg(test)]
 mod columnar;
@@ -30,36 +29,35 @@ use super::run::Error;
 pub(crate) use self::order::Seeds;
 pub(crate) use forebay_dataset::Traffic;
 
-/// The samples of one part of the data, ready to be dealt out to accelerators.
+/// One part of the data, ready to be distributed to accelerators.
 pub(crate) struct Samples {
     common: Arc<Common>,
     files: Arc<Files>,
     reader: forebay_workload::Reader,
     batch: u64,
-    /// The order of the seed asked for last: all accelerators of an epoch share it.
+    /// The last order asked for: all accelerators of an epoch share it.
     order: Mutex<Option<(Seeds, Arc<Order>)>>,
 }
 
-/// Called by readers with the file's number, the sample within it, and what was read for it: nothing where it was in memory.
+/// Called by readers with the file's number, the sample within it, and what was read for it: nothing if it was in memory.
 pub(crate) type Log = dyn Fn(u32, u32, Traffic) + Send + Sync;
 
-/// What a set of samples is read with.
 pub(crate) struct Access {
-    /// What it is read through: counted, shaped.
+    /// Counts bytes, and emulates a device if asked to.
     pub(crate) storage: Arc<dyn Storage>,
     /// The folder that holds `train` and `valid`.
     pub(crate) data: PathBuf,
-    /// Whether checksums are verified.
+    /// Whether to verify checksums.
     pub(crate) verify: bool,
 }
 
-/// Data that is not what the workload says.
+/// For data that does not match the workload.
 pub(crate) fn refused(what: String) -> Error {
     forebay_pipeline::Error::Source { what, source: None }.into()
 }
 
 impl Samples {
-    /// Finds the part's files, checks that they are there, and indexes those that need it.
+    /// Checks that all files exist, and indexes those that need it.
     pub(crate) fn open(workload: &Workload, part: Part, access: Access) -> Result<Self, Error> {
         let Access { storage, data, verify } = access;
         if !is_built_in(workload.dataset.format) {
@@ -82,17 +80,14 @@ impl Samples {
         Ok(Self { common: Arc::new(common), files, reader, batch: batch.max(1), order: Mutex::new(None) })
     }
 
-    /// How many there are.
     pub(crate) fn n_samples(&self) -> u64 {
         self.files.n_files() * self.per_file()
     }
 
-    /// How many files they lie in.
     pub(crate) fn n_files(&self) -> u64 {
         self.files.n_files()
     }
 
-    /// Where a file lies.
     pub(crate) fn path_of(&self, file: u32) -> PathBuf {
         self.files.path_of(file)
     }
@@ -101,13 +96,13 @@ impl Samples {
         self.files.dataset().n_samples_per_file.max(1)
     }
 
-    /// Bytes of a sample in a batch.
+    /// Per sample, in a batch.
     pub(crate) fn sample_bytes(&self) -> usize {
         self.common.sample_bytes
     }
 
-    /// The batches of one accelerator (of so many) in one epoch: its share of the epoch's order, `n_steps` whole batches of it.
-    /// `seeds` are what that order is drawn from; `log` is told of every sample.
+    /// `n_steps` whole batches of accelerator `accelerator`'s share of an epoch, in the order drawn from `seeds`. `log` is called
+    /// for every sample.
     pub(crate) fn batches(
         &self,
         (accelerator, of): (u64, u64),
@@ -135,13 +130,13 @@ impl Samples {
         let (common, seed) = (Arc::clone(&self.common), seeds.samples);
         let (name_of, slots) = (self.name_of(), Arc::clone(&share));
         let stream = Stream { common, name_of: Arc::clone(&name_of), share, gates, log, core, seed };
-        // What fails outside of a run, by a panic, is called after the first of its slot.
+        // A failure outside of a run (a panic) is named after the first run of its slot.
         let name_of = move |slot| {
             let mut runs = Vec::new();
             slots.runs(slot, &mut runs);
             runs.first().map_or_else(String::new, |run| name_of(run))
         };
-        // An accelerator has a memory of its own: a batch that it takes is copied there, and leaves its place to another.
+        // An accelerator has its own memory: a batch that it takes is copied there and frees its slot.
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, name_of))
             .map(stream)
             .threads(Threads::Fixed(n_threads as usize))
@@ -152,7 +147,7 @@ impl Samples {
         Ok(pipeline.iter()?)
     }
 
-    /// Nobody takes samples any more: readers break off the time that they only spend.
+    /// No more samples will be taken: readers cut emulated waits short.
     pub(super) fn end(&self) {
         self.common.is_ended.store(true, Ordering::Relaxed);
     }
@@ -165,7 +160,7 @@ impl Samples {
             return Arc::clone(order);
         }
         let how = (self.reader.file_shuffle, self.reader.sample_shuffle);
-        // Of the loaders, PyTorch's has no buffer that it shuffles in: it takes all.
+        // Of the loaders, PyTorch's has no shuffle buffer: it shuffles all.
         let window = match self.reader.loader {
             Loader::Tensorflow | Loader::Dali | Loader::NativeDali => self.reader.shuffle_size,
             Loader::Pytorch | Loader::Synthetic => 0,
@@ -175,8 +170,8 @@ impl Samples {
         order
     }
 
-    /// Samples that one thread makes together: several where they are small, or come out of one piece of a file; a divisor of
-    /// the batch. The workers of an imitated loader make all of one.
+    /// Samples that one thread makes together: several if they are small, or from one piece of a file; a divisor of the batch. The
+    /// workers of an emulated loader make whole batches.
     fn per_slot(&self, order: &Order) -> u64 {
         if self.reader.decode_bytes_per_s.is_some() {
             return self.batch;
@@ -191,14 +186,13 @@ impl Samples {
         (1..=self.batch.min(together.max(1))).rev().find(|n| self.batch.is_multiple_of(*n)).unwrap_or(1)
     }
 
-    /// Threads that compute are kept apart where there are several and there is something to compute.
+    /// Only needed if several threads compute and there is something to compute.
     fn gates(&self) -> Option<Arc<Gates>> {
         let computes = self.files.dataset().decodes() || !self.reader.preprocess_time.is_zero();
         let apart = self.reader.computation_threads > 1 && self.reader.read_threads > 0 && computes;
         apart.then(|| Arc::new(Gates::new(self.reader.read_threads, self.reader.computation_threads)))
     }
 
-    /// What a slot is called: where its first sample lies.
     fn name_of(&self) -> Arc<stream::NameOf> {
         let files = Arc::clone(&self.files);
         Arc::new(move |run: &stream::Run| {
@@ -209,7 +203,7 @@ impl Samples {
     }
 }
 
-/// Samples of so many bytes that one thread makes together: so that claiming and publishing them is a matter of percent.
+/// Enough samples that claiming and publishing them costs only a few percent.
 fn small_together(sample_bytes: usize) -> u64 {
     (SLOT_BYTES / sample_bytes.max(1)).max(1) as u64
 }
@@ -217,7 +211,7 @@ fn small_together(sample_bytes: usize) -> u64 {
 /// Below this, making a sample costs no more than handing it over.
 const SLOT_BYTES: usize = 128 << 10;
 
-/// Bytes of a sample in a batch: the transformed tensor's, or the resized one's, or its own; of varying ones the mean's.
+/// Size of a sample in a batch: transformed, resized, or its own; the mean for varying sizes.
 fn delivered_bytes(workload: &Workload, files: &Files) -> usize {
     let (reader, dataset) = (&workload.reader, &workload.dataset);
     let bytes = if !reader.transformed_dims.is_empty() {

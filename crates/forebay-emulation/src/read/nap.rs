@@ -1,24 +1,22 @@
-//! The time that a reader prepares samples for, emulated by sleeping.
+//! Emulates the preparation of samples by sleeping.
 //!
-//! A sleep ends late, by the timer's slack and the way out of the processor's idle state. What one was late by is taken off the next
-//! ones, so that the sum is what the workload says. A reader that waited for a core longer than that would have worked later too: this
-//! is not made up for.
+//! A sleep ends late, by the timer's slack and the exit from the CPU's idle state. The excess is subtracted from the next sleeps,
+//! so the sum is what the workload says. Longer waits for a core are not compensated: a real reader would have been late too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_units::{Clock, SystemClock};
 
-/// The most that is made up for. Timers are late by some 60 µs; who waits for a core waits for another's turn, of milliseconds.
+/// Limit of the compensation. Timers are late by some 60 µs; a wait for a core takes another thread's time slice, milliseconds.
 const MOST_OWED_NS: u64 = 1_000_000;
 
-/// Sleeps longer than this look twice in it whether they shall end.
+/// Longer sleeps check twice in this time whether to end.
 const LOOK_NS: u64 = 100_000_000;
 
-/// The sleeps of one thread.
 pub(super) struct Nap {
     clock: Arc<dyn Clock>,
-    /// What it slept too long and has not made up for yet.
+    /// Excess that is not compensated yet.
     owed_ns: u64,
 }
 
@@ -33,7 +31,7 @@ impl Nap {
         Self { clock, owed_ns: 0 }
     }
 
-    /// Sleeps for so many seconds, less what it slept too long before, or until it `is_ended`.
+    /// `is_ended` cuts the sleep short.
     pub(super) fn sleep(&mut self, seconds: f64, is_ended: &AtomicBool) {
         let wanted_ns = (seconds * 1e9) as u64;
         let left_ns = wanted_ns.saturating_sub(self.owed_ns);

@@ -1,13 +1,11 @@
-//! In which order samples are read: a function of the seed and the position alone, so that every accelerator knows its
-//! share of billions without a list of them.
+//! Order of samples: a function of the seed and the position alone, so every accelerator knows its share of billions without a list.
 //!
-//! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal stretches
-//! of the order: stretches are disjoint, and cover all but a rest smaller than `n`.
+//! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal stretches of the order:
+//! stretches are disjoint, and cover all but a rest smaller than `n`.
 
 use forebay_units::random::hash;
 use forebay_workload::Shuffle;
 
-/// The order of one epoch.
 #[derive(Debug)]
 pub(crate) struct Order {
     n_samples: u64,
@@ -23,7 +21,6 @@ enum Samples {
     Windows { size: u64, seed: u64 },
 }
 
-/// What the orders of an epoch are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seeds {
     pub(crate) files: u64,
@@ -31,7 +28,6 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Those of another epoch.
     #[must_use]
     pub(crate) fn plus(self, epoch: u64) -> Self {
         Self { files: self.files.wrapping_add(epoch), samples: self.samples.wrapping_add(epoch) }
@@ -45,8 +41,7 @@ impl From<u64> for Seeds {
 }
 
 impl Order {
-    /// The order of `n_files` files of `per_file` samples each. Samples are shuffled within windows of
-    /// `window` samples, after the files (0: all of them are).
+    /// Samples are shuffled after the files, within windows of `window` samples (0: all of them).
     pub(crate) fn new(
         n_files: u64,
         per_file: u64,
@@ -66,7 +61,7 @@ impl Order {
         Self { n_samples, per_file, files, samples }
     }
 
-    /// The sample at a position: its number, counted over the files.
+    /// Index of the sample, counted over all files.
     pub(crate) fn at(&self, position: u64) -> u64 {
         let position = match &self.samples {
             Samples::InOrder => position,
@@ -83,25 +78,23 @@ impl Order {
         }
     }
 
-    /// Whether neighbours in a file are, for the most part, neighbours in the order.
+    /// Whether neighbours in a file are mostly neighbours in the order.
     pub(crate) fn keeps_neighbours(&self) -> bool {
         matches!(self.samples, Samples::InOrder)
     }
 }
 
-/// Tells the seed of the files' order from that of the samples'.
+/// Separates the seed of the files' order from that of the samples'.
 const FILES: u64 = 0x5f69_6c65_735f_5f5f;
 
-/// The positions of accelerator `accelerator` of `of`.
 pub(crate) fn share(n_samples: u64, accelerator: u64, of: u64) -> std::ops::Range<u64> {
     let each = n_samples / of.max(1);
     accelerator * each..(accelerator + 1) * each
 }
 
-/// Up to this many, a permutation is drawn and listed, as cards are shuffled; beyond, it is computed.
+/// Up to this size a permutation is drawn and stored; beyond, it is computed.
 const LISTED: u64 = 1 << 16;
 
-/// A seeded permutation of the numbers below `n`.
 #[derive(Debug)]
 pub(crate) enum Permutation {
     Listed(Vec<u32>),
@@ -117,7 +110,7 @@ impl Permutation {
         let mut state = seed;
         for i in (1..items.len()).rev() {
             state = hash(state);
-            // A product of 64 by 17 bits, its upper part: even to one part in 2^47.
+            // The upper part of a product of 64 by 17 bits: uniform to one part in 2^47.
             let j = ((u128::from(state) * (i as u128 + 1)) >> 64) as usize;
             items.swap(i, j);
         }
@@ -132,11 +125,10 @@ impl Permutation {
     }
 }
 
-/// Feistel's rounds; four make a permutation that cannot be told from a drawn one by looking at it, two more cost little.
+/// Four rounds already look random; two more cost little.
 const ROUNDS: u64 = 6;
 
-/// A permutation of the numbers below `n`, number by number: a Feistel network on the next even number of bits, applied
-/// again until it lands below `n`.
+/// A Feistel network on the next even number of bits, applied again until the result is below `n`.
 fn scramble(n: u64, seed: u64, position: u64) -> u64 {
     let half = (64 - n.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;

@@ -1,13 +1,12 @@
-//! The workers of an imitated loader, which share a core: each makes every so-manieth batch, and work that takes a second alone
-//! takes as many seconds as there is other work.
+//! The workers of an emulated loader, which share a core: each makes every n-th batch, and work that takes a second alone takes as
+//! many seconds as there are active workers.
 //!
-//! The core's own time goes on at one over the number of those at work. Work is done when that time has gone on by as much as it
-//! takes alone, reading included; whoever comes or goes changes how long the others have to wait on the clock.
+//! The core's virtual time advances at one over the number of active workers. Work is done when that time has advanced by as much
+//! as it takes alone, reading included; a worker that comes or goes changes how long the others wait on the clock.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The core and who works on it.
 pub(super) struct Processor {
     state: Mutex<State>,
     left: Condvar,
@@ -15,13 +14,13 @@ pub(super) struct Processor {
 }
 
 struct State {
-    /// Seconds of work that each of those at work has had.
+    /// Virtual time of the core, in seconds.
     done_s: f64,
     n_at_work: u32,
     seen: Instant,
-    /// Batches that each worker has made.
+    /// Per worker.
     n_made: Vec<u64>,
-    /// Threads that there are, and those of them that wait for a worker.
+    /// All threads, and those of them that wait for a worker.
     n_threads: usize,
     n_waiting: usize,
 }
@@ -35,7 +34,6 @@ impl State {
 }
 
 impl Processor {
-    /// A core of so many bytes a second for so many workers.
     pub(super) fn new(bytes_per_s: f64, n_workers: u64) -> Self {
         let n_made = vec![0; n_workers.max(1) as usize];
         let state = State { done_s: 0.0, n_at_work: 0, seen: Instant::now(), n_made, n_threads: 0, n_waiting: 0 };
@@ -46,18 +44,18 @@ impl Processor {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// A thread comes that makes batches.
+    /// For threads that make batches.
     pub(super) fn enter(&self) {
         self.lock().n_threads += 1;
     }
 
-    /// It goes, and may leave batches unmade, when all end before their time.
+    /// May leave batches unmade if all end early.
     pub(super) fn leave(&self) {
         self.lock().n_threads -= 1;
         self.left.notify_all();
     }
 
-    /// Takes up a batch as soon as its worker has made the one before, or nobody is left who could.
+    /// Waits until the batch's worker has made its last one, or no thread is left that could.
     pub(super) fn begin(&self, batch: u32) -> Work<'_> {
         let mut state = self.lock();
         let n_workers = state.n_made.len() as u64;
@@ -73,22 +71,22 @@ impl Processor {
     }
 }
 
-/// A batch that is being made; dropped, its worker is free for the next.
+/// A batch in progress; dropping it frees its worker.
 pub(super) struct Work<'a> {
     core: &'a Processor,
     worker: usize,
-    /// The core's own time when it was begun.
+    /// Virtual time at its start.
     from_s: f64,
 }
 
 impl Work<'_> {
-    /// Waits until the core could have decoded so many bytes since the batch was begun.
+    /// Waits until the core could have decoded this many bytes since the batch began.
     pub(super) fn decode(&self, bytes: u64) {
         let until_s = self.from_s + bytes as f64 / self.core.bytes_per_s;
         let mut state = self.core.lock();
         state.go_on();
         while state.done_s < until_s {
-            // A nanosecond more, so that a rounded wait is no loop without one.
+            // The extra nanosecond keeps a rounded wait from looping without one.
             let wait = (until_s - state.done_s) * f64::from(state.n_at_work) + 1e-9;
             let woken = self.core.left.wait_timeout(state, Duration::from_secs_f64(wait));
             state = woken.expect("no holder of this lock panics").0;

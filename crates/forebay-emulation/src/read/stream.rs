@@ -1,4 +1,4 @@
-//! Readers as a map of the pipeline: a slot's number becomes places in files, and these the slot's bytes.
+//! Readers as a map of the pipeline: from a slot's number to places in files, and from these to the slot's bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,24 +17,23 @@ use super::nap::Nap;
 use super::order::Order;
 use super::processor::Processor;
 
-/// Samples of one slot that lie one behind the other in one file.
+/// Consecutive samples of one slot in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) file: u32,
     pub(super) samples: Range<u32>,
 }
 
-/// One accelerator's share of an epoch's order, cut into slots.
+/// One accelerator's part of an epoch's order, cut into slots.
 pub(super) struct Share {
     pub(super) order: Arc<Order>,
     pub(super) per_file: u64,
-    /// The position of its first sample.
+    /// Position in the order.
     pub(super) first: u64,
     pub(super) per_slot: u64,
 }
 
 impl Share {
-    /// What a slot holds.
     pub(super) fn runs(&self, slot: u32, out: &mut Vec<Run>) {
         out.clear();
         let first = self.first + u64::from(slot) * self.per_slot;
@@ -49,22 +48,20 @@ impl Share {
     }
 }
 
-/// What all threads of all accelerators share.
 pub(super) struct Common {
     pub(super) files: Arc<Files>,
-    /// Bytes of a sample in a batch.
+    /// Per sample, in a batch.
     pub(super) sample_bytes: usize,
     pub(super) preprocess: Time,
-    /// Samples that were read once, as they are in a batch, where the workload keeps them.
+    /// Samples already read, as they are in a batch, if the workload keeps them.
     pub(super) kept: Option<Kept>,
-    /// Nobody takes samples any more.
+    /// No more samples will be taken.
     pub(super) is_ended: AtomicBool,
 }
 
-/// Samples by file and number.
+/// By file and number.
 type ByPlace = HashMap<(u32, u32), Box<[u8]>>;
 
-/// Samples in memory.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<ByPlace>);
 
@@ -73,7 +70,7 @@ impl Kept {
         self.0.lock().expect("no holder of this lock panics")
     }
 
-    /// Copies a run out if all of it is there.
+    /// Only if all of the run is there.
     fn get(&self, run: &Run, out: &mut [u8], sample_bytes: usize) -> bool {
         let kept = self.lock();
         run.samples
@@ -90,20 +87,18 @@ impl Kept {
     }
 }
 
-/// What the samples of a run are called, for people.
+/// For error messages.
 pub(super) type NameOf = dyn Fn(&Run) -> String + Send + Sync;
 
-/// The map of one accelerator's pipeline.
 pub(super) struct Stream {
     pub(super) common: Arc<Common>,
     pub(super) name_of: Arc<NameOf>,
     pub(super) share: Arc<Share>,
     pub(super) gates: Option<Arc<Gates>>,
-    /// Where its samples are noted.
     pub(super) log: Option<Arc<Log>>,
-    /// The imitated loader's core; `None`: readers take what the machine gives.
+    /// Of the emulated loader; `None`: readers use the machine's cores.
     pub(super) core: Option<Arc<Processor>>,
-    /// What the times of preparing are drawn from.
+    /// For the times of preparation.
     pub(super) seed: u64,
 }
 
@@ -145,7 +140,7 @@ struct Worker {
     nap: Nap,
     seed: u64,
     runs: Vec<Run>,
-    /// What it read that the pipeline has not asked for yet.
+    /// What it read and the pipeline has not collected yet.
     traffic: Traffic,
 }
 
@@ -186,7 +181,7 @@ impl MapWorker for Worker {
             let seconds: f64 = (first..first + self.share.per_slot)
                 .map(|i| draw::seconds(&common.preprocess, hash(self.seed ^ hash(self.share.first + i))))
                 .sum();
-            // The workload's own work, emulated: it takes as long as it says.
+            // Emulates the workload's own work on a sample.
             self.nap.sleep(seconds, &common.is_ended);
         }
         Ok(())
@@ -204,7 +199,7 @@ impl Drop for Worker {
 }
 
 impl Common {
-    /// Makes samples, and says what was read for them.
+    /// Returns what was read.
     fn make(
         &self,
         run: &Run,
@@ -242,7 +237,7 @@ fn sample_error(error: ReadError) -> SampleError {
     }
 }
 
-/// What was read for several samples at once is divided among them, the rest being the first's.
+/// What was read for several samples at once is divided among them; the first gets the remainder.
 fn note(log: &Log, run: &Run, traffic: Traffic) {
     let n = run.samples.len() as u64;
     for (i, sample) in run.samples.clone().enumerate() {

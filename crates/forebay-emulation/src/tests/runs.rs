@@ -105,10 +105,7 @@ fn a_run_that_is_stopped_keeps_its_steps_and_says_so() {
         }
     };
     let record = run_observed(&plan, &observe, &stop).unwrap();
-    assert_eq!(
-        record.notes,
-        ["interrupted: the steps finished before that are kept; no threshold is held against them"]
-    );
+    assert_eq!(record.notes, ["interrupted: finished steps are kept and not compared with a threshold"]);
     let cell = &record.cells[0];
     adds_up(cell);
     assert!((6..2_000).contains(&cell.totals.steps), "{}", cell.totals.steps);
@@ -197,7 +194,7 @@ fn a_workload_that_does_nothing_says_so() {
     workload.workflow.train = false;
     let record = run_it(&plan(workload, dir.path(), 1)).unwrap();
     assert!(record.cells.is_empty());
-    assert_eq!(record.notes, ["the workload neither trains nor saves: there is nothing to measure"]);
+    assert_eq!(record.notes, ["the workload neither trains nor saves: nothing to measure"]);
 }
 
 #[test]
@@ -331,5 +328,5 @@ fn what_was_measured_is_kept_where_its_copies_cannot_be_written() {
     let record = run_it(&plan).unwrap();
     assert_eq!(record.cells[0].totals.steps, 8);
     let last = record.notes.last().unwrap();
-    assert!(last.starts_with("DLIO's result files are not whole: "), "{last}");
+    assert!(last.starts_with("DLIO's result files are incomplete: "), "{last}");
 }

@@ -160,10 +160,7 @@ fn one_rank_that_is_to_stop_stops_all_at_the_same_step() {
     workload.train.computation_time = Time::Normal { mean: 0.002, stdev: 0.0 };
     let plan = plan(workload, dir.path(), 1);
     let record = run_all(&[plan.clone(), plan], true).remove(0).unwrap().unwrap();
-    assert_eq!(
-        record.notes,
-        ["interrupted: the steps finished before that are kept; no threshold is held against them"]
-    );
+    assert_eq!(record.notes, ["interrupted: finished steps are kept and not compared with a threshold"]);
     assert_eq!(record.cells[0].judged, [], "what was stopped is not judged");
     let epochs = &record.cells[0].epochs_of;
     assert_eq!(epochs.len(), 2);

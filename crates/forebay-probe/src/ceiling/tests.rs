@@ -166,7 +166,7 @@ fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
         ingest(&[(CacheState::Cold, None), (CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
     apply(&mut record, &[], Some(&saved("disk", place("b"), hdd)));
     assert_eq!(ceilings(&record), [None, Some(12.0), Some(163.0)]);
-    assert!(record.notes[0].starts_with("the ceiling disk is not set beside every row"), "{:?}", record.notes);
+    assert!(record.notes[0].starts_with("the ceiling disk does not apply to every row"), "{:?}", record.notes);
     let mut record = ingest(&[(CacheState::Cold, None)]);
     apply(&mut record, &[], Some(&saved("far", place("b"), all_modes())));
     assert_eq!((ceilings(&record), record.notes.len()), (vec![Some(900.0)], 0));

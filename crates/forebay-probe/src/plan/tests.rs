@@ -20,7 +20,7 @@ fn why_not(plan: &Plan) -> String {
 fn the_file_needs_room_only_for_requests_that_are_made() {
     assert_eq!(why_not(&plan(&[Kind::Random])), "", "256 KiB fit into half a mebibyte");
     assert_eq!(why_not(&plan(&[Kind::Files])), "");
-    let said = "a file of 524.3 KB has no room for a request of 1.0 MB";
+    let said = "a file of 524.3 KB is too small for a request of 1.0 MB";
     assert!(why_not(&plan(&[Kind::Sequential])).starts_with(said));
 }
 
@@ -73,7 +73,7 @@ fn a_dataset_gives_the_sizes_and_adds_its_files_where_no_mode_is_given() {
     let said = "--files is for files up to 1.07 GB, and one has 2.15 GB; use --sequential or --random";
     assert_eq!(Tree::like(&of_large, 4 << 30).unwrap_err().to_string(), said);
     let none = Like::new(Path::new("set"), None, Vec::new()).unwrap_err();
-    assert_eq!(none.to_string(), "set: there is not a single sound sample to take sizes from");
+    assert_eq!(none.to_string(), "set: no readable sample to take sizes from");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn settings_that_contradict_themselves_are_refused() {
     assert_eq!(said(&[], None, &[4096], true), "", "the block is that of sequential requests");
     assert_eq!(said(&[Kind::Files], None, &[1_000], false), "", "a file may have any length");
     assert!(said(&[], None, &[1_000], false).starts_with("`block`: 1000 is not a multiple of 512 bytes"));
-    assert_eq!(said(&[], Some("4K"), &[], true), "`mix` and `like` both give the sizes; leave one out");
-    assert_eq!(said(&[Kind::Random], None, &[4096], true), "`like` and `block` both give the sizes; leave one out");
-    assert!(said(&[Kind::Sequential], Some("4K"), &[], false).starts_with("`mix` gives the sizes of random requests"));
+    assert_eq!(said(&[], Some("4K"), &[], true), "`mix` and `like` both set the sizes; omit one");
+    assert_eq!(said(&[Kind::Random], None, &[4096], true), "`like` and `block` both set the sizes; omit one");
+    assert!(said(&[Kind::Sequential], Some("4K"), &[], false).starts_with("`mix` sets the sizes of random requests"));
 }

@@ -21,7 +21,7 @@ pub(crate) fn check(cell: &IngestCell) -> Checked {
     let cpu: Vec<f64> = with_images.map(|repeat| repeat.cpu_s / repeat.images as f64 * 1000.0).collect();
     same_known("cpu_s_per_1000", Some(cell.cpu_s_per_1000), median(&cpu), FROM)?;
     let failed = cell.samples.iter().map(|repeat| repeat.failed).max().unwrap_or(0);
-    // Repeats without an image are not kept, and their failures count.
+    // Repeats without an image are not kept, but their failures count.
     if cell.empty_repeats == 0 || cell.failed_samples < failed {
         same("failed_samples", cell.failed_samples as f64, failed as f64, FROM)?;
     }
@@ -29,14 +29,14 @@ pub(crate) fn check(cell: &IngestCell) -> Checked {
     of_the_typical(cell, rate.median)
 }
 
-/// The times are those of the repeat nearest to the median; of an even number, two are as near.
+/// The times are those of the repeat nearest to the median; of an even number, two are equally near.
 fn of_the_typical(cell: &IngestCell, rate: f64) -> Checked {
     let distance = |repeat: &IngestRepeat| (repeat.images_per_s() - rate).abs();
     let least = cell.samples.iter().map(distance).fold(f64::INFINITY, f64::min);
     let is_typical = |repeat: &&IngestRepeat| distance(repeat) <= least + super::ROUNDING * rate;
     let agrees = |repeat: &IngestRepeat| is_close(cell.wall_s, repeat.wall_s) && is_close(cell.wait_s, repeat.wait_s);
     let typical: Vec<&IngestRepeat> = cell.samples.iter().filter(is_typical).collect();
-    // A record of whole numbers may have several repeats of one rate.
+    // With whole numbers, several repeats may have the same rate.
     let Some(first) = typical.iter().find(|repeat| agrees(repeat)).or(typical.first()) else { return Ok(()) };
     same("wall_s", cell.wall_s, first.wall_s, FROM)?;
     same("wait_s", cell.wait_s, first.wait_s, FROM)?;

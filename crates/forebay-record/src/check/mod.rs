@@ -1,10 +1,10 @@
-//! Whether what a record sums up is what its raw values give.
+//! Checks that summaries match their raw values.
 //!
-//! Medians, spreads, rates and totals are written beside the repeats, steps and epochs they come from, so that a reader
-//! without this library has them. Both can be edited, and only one would be shown. So every summary that can be derived
-//! again is, when a record is checked, and one that differs by more than rounding is named with both numbers.
+//! Medians, spreads, rates and totals are written beside the repeats, steps and epochs they come from, for readers without this library. If
+//! one was edited, reports would show a number that the other contradicts. So every summary that can be derived again is, and one that
+//! differs by more than rounding is reported with both numbers.
 //!
-//! What is unknown (`None`) is not wrong: an older version may not have written it.
+//! Unknown values (`None`) are not wrong: an older version may not have written them.
 
 pub(crate) mod checkpoint;
 pub(crate) mod ingest;
@@ -16,30 +16,28 @@ use forebay_units::Summary;
 
 use crate::{AnyRecord, CacheEvidence, CacheState, Cell, Error, Medium, Record};
 
-/// Numbers that went through text and were summed in another order differ by less than this share.
+/// Relative difference that text conversion and another order of summation may cause.
 const ROUNDING: f64 = 1e-6;
-/// And by less than this where they are about nothing: nanoseconds, in seconds.
+/// Absolute difference, in seconds, that counts as zero: a few nanoseconds.
 const NOTHING: f64 = 1e-8;
 
-/// A summary that is not what its raw values give.
+/// A summary that contradicts its raw values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wrong {
-    /// Its name in the record.
     pub(crate) field: String,
     pub(crate) written: String,
     pub(crate) derived: String,
-    /// What it was derived from, with its verb: "repeats give".
+    /// With a verb: "repeats give".
     pub(crate) from: &'static str,
 }
 
-/// Whether every summary is what its raw values give.
 pub type Checked = Result<(), Wrong>;
 
 impl AnyRecord {
-    /// Derives every summary from the raw values beside it, where they are there, and compares.
+    /// Derives every summary again if its raw values are there, and compares.
     ///
     /// # Errors
-    /// [`Error::Disagrees`] with the first that differs by more than rounding, its cell and both numbers.
+    /// [`Error::Disagrees`] for the first that differs by more than rounding.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Ingest(record) => cells(record),
@@ -69,12 +67,11 @@ fn in_cell(cell: &str) -> impl Fn(Wrong) -> Error {
     }
 }
 
-/// Whether two numbers are the same but for rounding.
 fn is_close(a: f64, b: f64) -> bool {
     is_within(a, b, a.abs().max(b.abs()))
 }
 
-/// The same of a difference of numbers of this size, which has their rounding.
+/// For a difference of numbers of this size, which has their rounding error.
 fn is_within(a: f64, b: f64, size: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= ROUNDING * size + NOTHING
 }
@@ -83,7 +80,7 @@ pub(crate) fn same(field: &str, written: f64, derived: f64, from: &'static str) 
     if is_close(written, derived) { Ok(()) } else { Err(wrong(field, written, derived, from)) }
 }
 
-/// The same of what need not be known. A raw value that is not known leaves the summary as it is.
+/// For optional values. An unknown raw value leaves the summary unchecked.
 fn same_known(field: &str, written: Option<f64>, derived: Option<f64>, from: &'static str) -> Checked {
     match (written, derived) {
         (Some(written), Some(derived)) => same(field, written, derived, from),
@@ -91,7 +88,7 @@ fn same_known(field: &str, written: Option<f64>, derived: Option<f64>, from: &'s
     }
 }
 
-/// Half the range over the median. A single value has none; older versions wrote 0 there.
+/// A single value has none; older versions wrote 0.
 fn same_spread(written: Option<f64>, values: &[f64]) -> Checked {
     let derived = Summary::of(values).filter(|of| of.n > 1).and_then(|of| of.relative_spread());
     match (written, values.len()) {
@@ -100,7 +97,7 @@ fn same_spread(written: Option<f64>, values: &[f64]) -> Checked {
     }
 }
 
-/// The cache is in the state that the evidence of all repeats shows, or mixed where they differ.
+/// Mixed if the repeats' evidence differs.
 fn same_cache(medium: &Medium) -> Checked {
     let derived = CacheState::of_all(medium.evidence.iter().map(CacheEvidence::state));
     match (medium.cache, derived) {
@@ -112,7 +109,7 @@ fn same_cache(medium: &Medium) -> Checked {
     }
 }
 
-/// A rate without a single repeat behind it.
+/// A rate without any repeat behind it.
 fn no_repeats(field: &str, written: f64) -> Checked {
     if written == 0.0 {
         return Ok(());

@@ -21,8 +21,7 @@ pub(crate) fn check(cell: &ProbeCell) -> Checked {
     if cell.latency_us.is_known() { latencies(cell) } else { Ok(()) }
 }
 
-/// A percentile is the end of the range in which it lies, or the longest of all; that one is known exactly and lies in the
-/// last range.
+/// A percentile is the upper bound of its bucket, or the maximum, which is exact and in the last bucket.
 fn latencies(cell: &ProbeCell) -> Checked {
     const FROM: &str = "the histogram gives";
     let total: u64 = cell.histogram.iter().map(|bucket| bucket.n).sum();

@@ -1,4 +1,4 @@
-//! The summaries of a training: the run in the middle, the sums over its steps, and what follows from them.
+//! Summaries of a training: the median run, the sums over its steps, and what follows from them.
 
 use forebay_units::{Summary, median};
 use serde_json::Value;
@@ -10,7 +10,7 @@ const FROM_RUNS: &str = "runs give";
 const FROM_STEPS: &str = "steps give";
 const FROM_PARTS: &str = "its parts give";
 
-/// What is left of a wall clock below which a share of it has no digits.
+/// A shorter rest of the wall clock, in seconds, has no meaningful shares.
 const TOO_SHORT_S: f64 = 1e-6;
 
 pub(crate) fn check(cell: &TrainCell) -> Checked {
@@ -37,7 +37,7 @@ fn runs(cell: &TrainCell) -> Checked {
     one_of(&cell.totals, typical)
 }
 
-/// Whether something is one of these; if not, in what it differs from the first.
+/// If it equals none of these, reports how it differs from the first.
 pub(super) fn one_of<'a, T: serde::Serialize + 'a>(written: &T, of: impl Iterator<Item = &'a T>) -> Checked {
     let value = |of: &T| serde_json::to_value(of).unwrap_or_default();
     let written = value(written);
@@ -51,7 +51,6 @@ pub(super) fn one_of<'a, T: serde::Serialize + 'a>(written: &T, of: impl Iterato
     first.map_or(Ok(()), Err)
 }
 
-/// The first value in which two are not alike.
 fn differs(place: &str, written: &Value, derived: &Value) -> Option<Wrong> {
     match (written, derived) {
         (Value::Number(a), Value::Number(b)) => {
@@ -71,7 +70,7 @@ fn differs(place: &str, written: &Value, derived: &Value) -> Option<Wrong> {
     }
 }
 
-/// What a run says of itself: its parts are its wall clock, and its shares are theirs.
+/// The parts must sum to the wall clock, and the shares follow from them.
 fn of_one(run: &TrainTotals) -> Checked {
     same("wall_s", run.wall_s, run.parts_s(), FROM_PARTS)?;
     let trained_s = run.wall_s - run.validate_s;
@@ -89,7 +88,7 @@ fn of_one(run: &TrainTotals) -> Checked {
     }
 }
 
-/// The steps are those of the run whose totals the cell has. A last wait, for data that came to its end, is in none.
+/// The steps belong to the run of the totals. A last wait, for data that had ended, is in none of them.
 fn steps(cell: &TrainCell) -> Checked {
     let totals = &cell.totals;
     let sum = |part: fn(&TrainStep) -> f64| cell.steps.iter().map(part).sum::<f64>();
@@ -103,14 +102,14 @@ fn steps(cell: &TrainCell) -> Checked {
     }
     let last = cell.steps.last().and_then(|step| step.loss);
     same_known("loss", totals.loss.map(f64::from), last.map(f64::from), FROM_STEPS)?;
-    // Before steps had it, what was neither is not known.
+    // Older versions did not record the other time of steps.
     if cell.steps.iter().any(|step| step.other_s > 0.0) {
         same_known("au_dlio", totals.au_dlio, au_dlio(cell), FROM_STEPS)?;
     }
     epochs(cell)
 }
 
-/// The steps of each epoch; the first one's are those that were left of it.
+/// The first epoch of a resumed run has only the steps that were left.
 fn by_epoch(cell: &TrainCell) -> impl Iterator<Item = &[TrainStep]> {
     let an_epoch = cell.steps_per_epoch.max(1);
     let left = (an_epoch - cell.resumed_from.unwrap_or(0) % an_epoch).min(cell.steps.len() as u64) as usize;
@@ -119,7 +118,7 @@ fn by_epoch(cell: &TrainCell) -> impl Iterator<Item = &[TrainStep]> {
     std::iter::once(begun).filter(|steps| !steps.is_empty()).chain(whole.chunks(an_epoch))
 }
 
-/// As DLIO counts: the first step of every epoch and all checkpoints left out.
+/// As DLIO counts: without the first step of every epoch and without checkpoints.
 fn au_dlio(cell: &TrainCell) -> Option<f64> {
     let counted = by_epoch(cell).filter(|epoch| epoch.len() > 1).map(|epoch| {
         let sum = |part: fn(&TrainStep) -> f64| epoch[1..].iter().map(part).sum::<f64>();
@@ -145,7 +144,6 @@ fn epochs(cell: &TrainCell) -> Checked {
     Ok(())
 }
 
-/// What follows from the totals and what was measured beside them.
 fn follows(cell: &TrainCell) -> Checked {
     let totals = &cell.totals;
     if let Some(baseline) = cell.baseline {
@@ -169,7 +167,7 @@ fn follows(cell: &TrainCell) -> Checked {
     same_known("checkpoints.median_stall_s", saved.median_stall_s, median(&stalls), "saves give")
 }
 
-/// What a lever predicts is the wall clock without what it saves.
+/// The predicted wall clock is the measured one without the savings.
 pub(super) fn lever(lever: &Lever, wall_s: f64) -> Checked {
     let predicted = wall_s - lever.saves_s;
     match lever.name.is_empty() || is_within(lever.wall_s, predicted, wall_s) {

@@ -1,4 +1,4 @@
-//! The summaries of a workload: the run in the middle, and the sums over accelerators, epochs and steps.
+//! Summaries of a workload: the median run, and sums over accelerators, epochs and steps.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) fn check(cell: &WorkloadCell) -> Checked {
     lever(&cell.lever, cell.totals.accelerator_s / cell.totals.accelerators.max(1) as f64)
 }
 
-/// The runs that may stand in the middle by their utilisation: of equal ones, any.
+/// Candidates for the median run by utilisation: of equal ones, any.
 fn middle(runs: &[WorkloadTotals]) -> Vec<&WorkloadTotals> {
     let by = |run: &WorkloadTotals| run.au_epoch.unwrap_or(run.wall_s);
     let mut sorted: Vec<f64> = runs.iter().map(by).collect();
@@ -44,9 +44,8 @@ fn middle(runs: &[WorkloadTotals]) -> Vec<&WorkloadTotals> {
     runs.iter().filter(|run| is_close(by(run), wanted)).collect()
 }
 
-/// What a run says of itself.
 fn of_one(cell: &WorkloadCell, run: &WorkloadTotals) -> Checked {
-    // DLIO times no barriers, and its files have times of several clocks.
+    // DLIO times no barriers, and its files mix several clocks.
     if cell.made_by.is_none() {
         let parts = run.wait_s + run.compute_s + run.barrier_s + run.checkpoint_s + run.other_s;
         same("accelerator_s", run.accelerator_s, parts, FROM_PARTS)?;
@@ -76,7 +75,6 @@ fn of_one(cell: &WorkloadCell, run: &WorkloadTotals) -> Checked {
     }
 }
 
-/// What the epochs of all accelerators come to.
 fn epochs(cell: &WorkloadCell) -> Checked {
     cell.epochs_of.iter().try_for_each(of_epoch)?;
     let totals = &cell.totals;
@@ -111,7 +109,7 @@ fn by_accelerator(cell: &WorkloadCell, value: impl Fn(&WorkloadEpoch) -> f64) ->
     sums
 }
 
-/// The mean over accelerators of what they computed of a time of theirs; `None` where one had no time to speak of.
+/// Mean over accelerators of the computed fraction; `None` if one had hardly any time.
 fn au(cell: &WorkloadCell, times: &BTreeMap<u64, f64>) -> Option<f64> {
     let computed = by_accelerator(cell, |epoch| epoch.compute_s);
     let shares: Option<Vec<f64>> = computed
@@ -121,7 +119,7 @@ fn au(cell: &WorkloadCell, times: &BTreeMap<u64, f64>) -> Option<f64> {
     shares.filter(|shares| !shares.is_empty()).map(|shares| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// An epoch's parts are its time, and its steps lie in them.
+/// An epoch's parts sum to its time, and its steps are within them.
 fn of_epoch(epoch: &WorkloadEpoch) -> Checked {
     let place = |name: &str| format!("epoch {}, accelerator {}: {name}", epoch.epoch, epoch.accelerator);
     let parts = epoch.wait_s + epoch.compute_s + epoch.barrier_s + epoch.checkpoint_s + epoch.other_s;
@@ -132,7 +130,7 @@ fn of_epoch(epoch: &WorkloadEpoch) -> Checked {
         return Ok(());
     }
     same(&place("n_steps"), epoch.n_steps as f64, epoch.barrier.len() as f64, FROM_STEPS)?;
-    // A step that was broken off is in the sums alone.
+    // An interrupted step is only in the sums.
     for (name, written, steps) in [
         ("wait_s", epoch.wait_s, &epoch.load),
         ("compute_s", epoch.compute_s, &epoch.compute),
@@ -146,7 +144,7 @@ fn of_epoch(epoch: &WorkloadEpoch) -> Checked {
     Ok(())
 }
 
-/// Percentiles over all steps, where the record keeps each.
+/// Only if the record keeps single steps.
 fn steps(cell: &WorkloadCell) -> Checked {
     let n_kept: usize = cell.epochs_of.iter().map(|epoch| epoch.barrier.len()).sum();
     if n_kept as u64 != cell.totals.steps || n_kept == 0 {

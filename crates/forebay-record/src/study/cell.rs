@@ -14,7 +14,7 @@ pub struct StudyCell {
     pub id: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// Kind of experiment.
+    /// Kind of experiment, which decides what `measured` holds.
     pub step: Step,
     /// Level of each factor.
     pub factors: Levels,
@@ -37,7 +37,7 @@ pub struct StudyCell {
 }
 
 impl StudyCell {
-    /// Whether it was measured: neither failed nor left out.
+    /// Neither failed nor left out.
     pub fn is_measured(&self) -> bool {
         self.error.is_none() && self.left_out.is_none()
     }
@@ -47,27 +47,27 @@ impl StudyCell {
         levels.iter().all(|(factor, level)| self.factors.get(factor) == Some(level))
     }
 
-    /// The level of a factor.
+    /// `None` if the experiment has no such factor.
     pub fn level(&self, factor: &str) -> Option<&Level> {
         self.factors.get(factor)
     }
 
-    /// What was measured, of a cell that neither failed nor was left out.
+    /// `None` if the cell failed or was left out.
     pub fn result(&self) -> Option<&Measured> {
         self.measured.as_ref().filter(|_| self.is_measured())
     }
 
-    /// A quantity by its name, as [`Cell::METRICS`](crate::Cell::METRICS) declares it; `None` when the cell does not have it.
+    /// By a name from [`Cell::METRICS`](crate::Cell::METRICS); `None` if the cell does not have it.
     pub fn metric(&self, name: &str) -> Option<Measurement> {
         self.result()?.metric(name)
     }
 
-    /// What others did while it was measured; of a cell with several measurements, to all of them.
+    /// Combined over all measurements of the cell.
     pub fn disturbed(&self) -> Option<Disturbed> {
         Disturbed::together(self.cells().filter_map(|cell| cell.disturbed()))
     }
 
-    /// How often it was measured; of a cell with several measurements, the least.
+    /// The least over the measurements of the cell.
     pub fn n_repeats(&self) -> usize {
         self.cells().map(|cell| cell.n_repeats()).min().unwrap_or(0)
     }
@@ -76,17 +76,17 @@ impl StudyCell {
         self.result().into_iter().flat_map(Measured::cells)
     }
 
-    /// A quantity of one experiment; `None` when the cell is of another or does not have it.
+    /// `None` if the cell is of another experiment or has no value.
     pub fn value<C: Cell>(&self, metric: &Metric<C>) -> Option<f64> {
         metric.of(self.measured_one()?).map(|found| found.value)
     }
 
-    /// The cells of one experiment that were measured: of a probe several, of another one or none.
+    /// Several for a probe, one or none for other experiments.
     pub fn measured_as<C: Cell>(&self) -> impl Iterator<Item = &C> {
         self.result().into_iter().flat_map(Measured::of)
     }
 
-    /// The cell of one experiment, if it was measured.
+    /// `None` if the cell was not measured, or by another experiment.
     pub fn measured_one<C: Cell>(&self) -> Option<&C> {
         self.measured_as().next()
     }

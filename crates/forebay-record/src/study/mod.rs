@@ -1,8 +1,8 @@
 //! A study: what was planned, and every cell that was measured.
 //!
-//! A study's record is a file of JSON lines. The first is the [`StudyHead`], then comes a [`StudyCell`] for every
-//! combination when it is done, in the order in which they were run. A line is appended whole or, when the program was
-//! killed in the middle, torn; [`StudyRun::from_jsonl`] leaves a torn last line out and says how long the sound part is.
+//! A study's record is a file of JSON lines: the [`StudyHead`], then a [`StudyCell`] for every finished combination, in running
+//! order. A line is appended whole or, if the program was killed, torn; [`StudyRun::from_jsonl`] skips a torn last line and returns
+//! the length of the intact part.
 
 mod cell;
 mod run;

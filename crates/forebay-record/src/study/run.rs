@@ -1,5 +1,3 @@
-//! The record of a study: a head, then cells as they were finished.
-
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
@@ -57,7 +55,7 @@ pub struct TierNote {
 pub struct StudyResumed {
     /// Machine and time of the resumption.
     pub environment: Environment,
-    /// Cells finished before.
+    /// Cells finished before the resumption, measured or failed.
     pub n_done: u64,
 }
 
@@ -66,32 +64,32 @@ pub struct StudyResumed {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum StudyLine {
-    /// First line.
+    /// First line: the plan and the machine.
     Head(Box<StudyHead>),
-    /// A finished cell.
+    /// A finished cell: measured, failed or left out.
     Cell(Box<StudyCell>),
     /// The run was resumed after an interruption.
     Resumed(Box<StudyResumed>),
 }
 
-/// A study's record, as far as it was run.
+/// A study's record, complete or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyRun {
-    /// What was planned.
+    /// First line of the record.
     pub head: StudyHead,
-    /// What was measured, in the order in which it was done; of a cell that was run again, the last time.
+    /// In running order; of a cell that was run again, the last result.
     pub cells: Vec<StudyCell>,
-    /// Interruptions after which it went on.
+    /// One entry per resumption.
     pub resumed: Vec<StudyResumed>,
-    /// What the machine did meanwhile, if that was kept.
+    /// System activity, if it was recorded.
     pub series: Option<Series>,
 }
 
 impl StudyRun {
-    /// Reads the lines of a record; also says how many bytes of the text are sound.
+    /// Reads the lines of a record; also returns how many bytes of the text are intact.
     ///
     /// # Errors
-    /// When the first line is no head of a schema we know, or a line but the last is damaged.
+    /// When the first line is no head of a known schema, or a line other than the last is damaged.
     pub fn from_jsonl(text: &str) -> Result<(Self, usize), Error> {
         let mut lines = text.split_inclusive('\n');
         let first = lines.next().unwrap_or_default();
@@ -101,7 +99,7 @@ impl StudyRun {
         for (i, line) in lines.enumerate() {
             let damaged = |reason: String| Error::Line { line: i + 2, offset: sound, reason };
             match upgrade::from_line(&schema, line) {
-                // Without its end, a line may be the beginning of a longer one.
+                // A line without its end may be the beginning of a longer one.
                 _ if !line.ends_with('\n') => break,
                 Ok(StudyLine::Cell(cell)) => run.cells.push(*cell),
                 Ok(StudyLine::Resumed(resumed)) => run.resumed.push(*resumed),
@@ -119,28 +117,28 @@ impl StudyRun {
         self.cells.len() as u64 >= self.head.n_cells
     }
 
-    /// The cells of an experiment that were measured.
+    /// In running order, without failed and left-out cells.
     pub fn measured<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a StudyCell> {
         self.cells.iter().filter(move |cell| cell.experiment == experiment && cell.is_measured())
     }
 }
 
 impl StudyLine {
-    /// The line with its end, ready to be appended.
+    /// Includes the line end.
     pub fn to_jsonl(&self) -> String {
         let json = serde_json::to_string(self).expect("a line has no keys but strings and no number JSON cannot hold");
         json + "\n"
     }
 }
 
-/// Of cells with the same id, leaves the last.
+/// Later cells replace earlier ones with the same id.
 fn keep_the_last(cells: &mut Vec<StudyCell>) {
     let mut seen = HashSet::new();
     let mut is_last: Vec<bool> = cells.iter().rev().map(|cell| seen.insert(cell.id.clone())).collect();
     cells.retain(|_| is_last.pop().expect("a mark a cell"));
 }
 
-/// The head as of the schema written now, and the schema it was written in.
+/// Converted to the current schema; also returns the schema it was written in.
 fn head_of(line: &str) -> Result<(StudyHead, String), Error> {
     #[derive(Deserialize)]
     struct Schema {
@@ -160,7 +158,7 @@ fn head_of(line: &str) -> Result<(StudyHead, String), Error> {
     }
 }
 
-/// What is wrong in a line, without the count of lines that began with it.
+/// Without serde's line number, which is always 1.
 fn within_line(error: &serde_json::Error) -> String {
     let said = error.to_string().replace(" at line 1 column ", " at column ");
     if error.is_data() { said + "; it may come from another version" } else { said }

@@ -1,4 +1,4 @@
-//! The study file, as TOML has it: what to run, over which levels, and what others published.
+//! The study file, as in TOML: what to run, over which levels, and published values to compare with.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,37 +11,37 @@ use super::written::Written;
 /// Settings or factors by name.
 pub type Levels = BTreeMap<String, Level>;
 
-/// A study.
+/// A study file: data, tiers, experiments, published values and figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StudySpec {
     /// Name: letters, digits and hyphens.
     pub name: String,
-    /// Title, one line.
+    /// Heading of the report, one line.
     pub title: String,
     /// Citation of the publication it reproduces; `None` where there is none.
     #[serde(default)]
     pub source: Option<String>,
-    /// Description.
+    /// What the study shows and how, for the report.
     #[serde(default)]
     pub about: String,
     /// Seed of the cell order and of every shuffle.
     #[serde(default)]
     pub seed: u64,
-    /// Datasets.
+    /// Data that experiments read, by name.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<DatasetSpec>,
     /// Workloads that are not built in.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// Tiers.
+    /// Places of data and checkpoints, by name.
     #[serde(default, rename = "tier")]
     pub tiers: Vec<TierSpec>,
-    /// Experiments.
+    /// What to run, in order of the file.
     #[serde(default, rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
-    /// Published values.
+    /// Values to compare the results with.
     #[serde(default, rename = "reference")]
     pub references: Vec<Reference>,
     /// Figures of the report, in order.
@@ -56,12 +56,12 @@ pub struct StudySpec {
 pub enum Scale {
     /// Little data, same structure.
     Quick,
-    /// As published.
+    /// As large as in the publication.
     Full,
 }
 
 impl Scale {
-    /// As the command line has it.
+    /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -76,14 +76,14 @@ impl Scale {
 #[cfg_attr(feature = "schema", schemars(inline))]
 #[serde(untagged)]
 pub enum Scaled<T> {
-    /// One for each.
+    /// `{ quick = …, full = … }` in the study file.
     Each {
-        /// At the quick scale.
+        /// Used with `--scale quick`.
         quick: T,
-        /// At the full scale.
+        /// Used with `--scale full`.
         full: T,
     },
-    /// The same for both.
+    /// One value, used at both scales.
     Both(T),
 }
 
@@ -180,7 +180,7 @@ pub struct WorkloadSpec {
     pub text: String,
 }
 
-/// A storage tier.
+/// A place for data or checkpoints: an emulated device, or a folder on a real one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -196,14 +196,14 @@ pub struct TierSpec {
     pub path: Option<PathBuf>,
 }
 
-/// Kind of experiment.
+/// Which command of forebay an experiment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     /// Raw ceilings of the storage.
     Probe,
-    /// The ingest micro-benchmark.
+    /// Reading and decoding without training: the ingest micro-benchmark.
     Ingest,
     /// Training on a real or emulated accelerator.
     Train,
@@ -211,16 +211,16 @@ pub enum Step {
     Inspect,
     /// Saving and restoring checkpoints.
     Checkpoint,
-    /// A DLIO workload.
+    /// A DLIO workload on emulated accelerators.
     Workload,
 }
 
 impl Step {
-    /// Every experiment.
+    /// All steps; each has a name in the study file.
     pub const ALL: [Self; 6] =
         [Self::Ingest, Self::Probe, Self::Train, Self::Checkpoint, Self::Workload, Self::Inspect];
 
-    /// As the file has it.
+    /// As in the study file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Probe => "probe",
@@ -238,7 +238,7 @@ impl Step {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// All of them.
+    /// Every combination of all levels.
     #[default]
     Factorial,
     /// The first level of each factor, and from there one factor at a time.
@@ -252,7 +252,7 @@ pub enum Design {
 pub struct ExperimentSpec {
     /// Name of the experiment.
     pub name: String,
-    /// Kind of experiment.
+    /// Which command of forebay it runs.
     pub run: Step,
     /// Name of the dataset it reads; `None` where it reads none.
     pub dataset: Option<String>,
@@ -260,11 +260,11 @@ pub struct ExperimentSpec {
     pub design: Design,
     /// Kept measurements per cell.
     pub repeats: Scaled<u64>,
-    /// Discarded measurements before them.
+    /// Dropped measurements before them.
     pub warmups: Scaled<u64>,
     /// Levels of each factor.
     pub factors: BTreeMap<String, Scaled<Vec<Level>>>,
-    /// Fixed settings.
+    /// Settings with one value for all cells.
     pub settings: BTreeMap<String, Scaled<Level>>,
     /// Settings of some cells only; a later rule wins.
     #[serde(rename = "rule")]
@@ -287,18 +287,18 @@ pub struct Rule {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "give true or false, a number or a text")]
 pub enum Level {
-    /// A flag.
+    /// `true` or `false`, as for a switch.
     Flag(bool),
-    /// A whole number.
+    /// A whole number, such as a thread count.
     Integer(i64),
-    /// A number.
+    /// A number with a fraction.
     Number(f64),
     /// A name, or a quantity with its unit.
     Text(String),
 }
 
 impl Level {
-    /// A value as a command line has it: a number where it reads as one, else a text.
+    /// Parses a value of the command line: a number if it reads as one, else a text.
     pub fn of_text(text: &str) -> Self {
         let number = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Self::Number);
         let found = text.parse().ok().map(Self::Integer).or_else(number);
@@ -317,7 +317,7 @@ impl std::fmt::Display for Level {
     }
 }
 
-/// A published value.
+/// A value from a publication, to compare with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -329,7 +329,7 @@ pub struct Reference {
     pub metric: String,
     /// Levels it was measured at.
     pub at: Levels,
-    /// Published value.
+    /// In the unit of the metric.
     pub value: f64,
     /// Relative tolerance of agreement; without one, values are shown and not judged.
     #[serde(default)]
@@ -345,53 +345,53 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Whether ours can be set beside it at a scale.
+    /// Whether our values at this scale are comparable.
     pub fn is_of(&self, scale: Scale) -> bool {
         self.scale.is_none_or(|own| own == scale)
     }
 }
 
-/// Kind of figure.
+/// How a figure presents its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
-    /// Ours beside the published values.
+    /// Our values beside the published ones.
     Table,
-    /// Bars in groups: a group a level of `x`, a bar a level of `series`.
+    /// Grouped bars: one group per level of `x`, one bar per level of `series`.
     Bars,
-    /// The metric over its value at the first level of `x`, a line a level of `series`.
+    /// The metric over its value at the first level of `x`, one line per level of `series`.
     SpeedUp,
-    /// The share of the storage's ceiling, a group a level of `x`, a bar a level of `series`.
+    /// Fraction of the storage's ceiling: one group per level of `x`, one bar per level of `series`.
     Efficiency,
-    /// Where the workers' time went: a stacked bar a cell.
+    /// Time of the workers by activity: one stacked bar per cell.
     Workers,
-    /// The per-second series of the disks.
+    /// Activity of the disks, second by second.
     Trace,
-    /// Percentiles of single requests' latencies, a line a probe cell.
+    /// Latency percentiles of single requests, one line per probe cell.
     Percentiles,
-    /// The share of requests below a latency, a line a probe cell.
+    /// Fraction of requests below a latency, one line per probe cell.
     Distribution,
-    /// Run times of training: a bar with prefetch, and on it what the run without takes longer.
+    /// Run times of training: one bar with prefetch, and on it the excess of the run without.
     Excess,
-    /// Where the accelerator's time went: a stacked bar a train cell.
+    /// Time of the accelerator by part: one stacked bar per train cell.
     Time,
-    /// Megabytes read over time, one panel a level of `x`, one area a level of `series`.
+    /// Megabytes read over time: one panel per level of `x`, one area per level of `series`.
     Reads,
-    /// How many samples of a dataset have which size.
+    /// Histogram of the sample sizes of a dataset.
     Sizes,
-    /// The busiest disk in the columns of collectl.
+    /// The busiest disk, with the columns of collectl.
     Disk,
-    /// The disk throughput that keeps so many accelerators busy.
+    /// Disk throughput that keeps a number of accelerators busy.
     Need,
-    /// Wait, computing and loss, step by step.
+    /// Wait, computation and loss, step by step.
     Steps,
-    /// Run times with checkpoints, a bar a level of `x`, the time without them marked, and the median stall below; without
-    /// `x`, the stall of every save.
+    /// Run times with checkpoints: one bar per level of `x`, the time without them marked, and the median stall below; without `x`,
+    /// the stall of every save.
     Checkpoints,
-    /// What went to and from the tiers of checkpoints over time, the draining after the end included: a panel a tier.
+    /// Bytes to and from the tiers of checkpoints over time, including the drain after the end: one panel per tier.
     Traffic,
-    /// Accelerator utilisation over a level of `x`: whole epoch and DLIO's as two lines, the published values beside them.
+    /// Accelerator utilisation over the levels of `x`: whole epochs and DLIO's as two lines, with the published values.
     Utilisation,
 }
 
@@ -402,9 +402,9 @@ pub enum FigureKind {
 pub struct FigureSpec {
     /// Name in links, such as "fig-4".
     pub id: String,
-    /// Heading.
+    /// Heading above the figure.
     pub title: String,
-    /// Kind of figure.
+    /// How it presents its cells.
     pub kind: FigureKind,
     /// Experiment it shows; a trace shows all.
     #[serde(default)]
@@ -421,7 +421,7 @@ pub struct FigureSpec {
     /// Restricts the cells to these levels.
     #[serde(default)]
     pub at: Levels,
-    /// Caption.
+    /// Text below the figure.
     #[serde(default)]
     pub caption: String,
 }

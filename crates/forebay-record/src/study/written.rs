@@ -1,4 +1,4 @@
-//! An experiment as its file has it: how often it measures may be left out, and then depends on what it does.
+//! An experiment as in its file: repeats and warm-ups are optional, with defaults that depend on the step.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::spec::{Design, ExperimentSpec, Level, Rule, Scaled, Step};
 
-/// An experiment with what may be left out.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename = "ExperimentSpec")]
@@ -31,7 +30,7 @@ pub(super) struct Written {
 
 impl From<Written> for ExperimentSpec {
     fn from(written: Written) -> Self {
-        // A dataset is the same however often one looks at it.
+        // A dataset is the same however often it is inspected.
         let (repeats, warmups) = match written.run {
             Step::Inspect | Step::Workload => (1, 0),
             Step::Probe | Step::Ingest | Step::Train | Step::Checkpoint => (5, 1),

@@ -1,12 +1,10 @@
-//! What can be asked of a training.
-
 use super::{NEED_ACCELERATORS, TrainCell, TrainTotals};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads};
 
-/// Metrics that code refers to; what each is stands in its label.
+/// Metrics that code refers to; their labels describe them.
 impl TrainCell {
     #[allow(missing_docs)]
     pub const WALL_S: Metric<Self> =
@@ -67,7 +65,7 @@ impl TrainCell {
         })
         .headline()
         .compared();
-    // What is written directly is not drained, however long the end of it takes.
+    // Direct saves are not drained, however long their end takes.
     #[allow(missing_docs)]
     pub const DRAIN_AFTER_S: Metric<Self> =
         Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {

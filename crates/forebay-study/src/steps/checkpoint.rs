@@ -1,17 +1,15 @@
-//! The checkpoint step: a cell of it saves and restores a state in one mode and one format.
+//! The checkpoint step: a cell saves and restores a state in one mode and one format.
 //!
-//! Its repeats are the saves that are kept. The first one warms up, which is why an experiment cannot choose another
-//! number of warm-ups.
+//! Its repeats are the kept saves. The first save is the warm-up, which is why an experiment cannot choose another number of warm-ups.
 
 use forebay_bench::checkpoint::{self, CheckpointSettings, Plan};
 use forebay_measure::{Observer, Refused, Settings};
 
 use super::{Failed, Stage, StepResult, Work, record};
 
-/// What contradicts itself.
 pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Refused> {
     Settings::check(settings)?;
-    let Some(Some(route)) = &work.checkpoint else { return Err("it has no tier to save to: give one".to_owned()) };
+    let Some(Some(route)) = &work.checkpoint else { return Err("no tier to save to: give one".to_owned()) };
     let route = route.clone().behind(work.burst.as_deref())?;
     route.check(settings.mode.first().copied())?;
     match settings.needs_burst().filter(|_| route.fast.is_none()) {
@@ -20,7 +18,6 @@ pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Re
     }
 }
 
-/// Runs a cell.
 pub(super) fn run(
     settings: &CheckpointSettings,
     work: &Work,
@@ -35,10 +32,9 @@ pub(super) fn run(
     }
 }
 
-/// The plan of a cell.
 fn plan(settings: &CheckpointSettings, work: &Work, on: Stage) -> Result<Plan, Failed> {
     let (Some(route), Some(places)) = (work.route(), on.saves) else {
-        return Err("it has no tier to save to".into());
+        return Err("no tier to save to".into());
     };
     let settings = CheckpointSettings { mode: vec![route.mode(settings.mode.first().copied())], ..settings.clone() };
     Ok(Plan { settings, places, saves: on.repeats, cuda_folders: on.cuda_folders })
@@ -90,7 +86,7 @@ mod tests {
         let refused = |with: &[(&str, &str)]| work(with).check().unwrap_err();
         let both = [("tier", "hdd"), ("size", "1MB"), ("model", "alexnet")];
         assert_eq!(refused(&both), "give size or model, not both");
-        assert_eq!(refused(&[]), "it has no tier to save to: give one");
+        assert_eq!(refused(&[]), "no tier to save to: give one");
         assert_eq!(refused(&[("tier", "hdd"), ("mode", "burst")]), "burst saves need a tier in front: give burst");
         let said = refused(&[("tier", "hdd"), ("drain_rate", "9MB/s")]);
         assert_eq!(said, "drain_rate needs a tier in front: give burst");

@@ -1,4 +1,4 @@
-//! The ingest step: a cell of it is one ingest run with one thread count.
+//! The ingest step: a cell is one ingest run with one thread count.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,6 @@ use forebay_measure::Observer;
 
 use super::{Failed, Stage, StepResult, record};
 
-/// Runs a cell.
 pub(super) fn run(
     settings: &IngestSettings,
     data: PathBuf,

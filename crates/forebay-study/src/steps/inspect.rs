@@ -1,4 +1,4 @@
-//! The inspect step: a cell of it looks at one dataset.
+//! The inspect step: a cell inspects one dataset.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,6 @@ use forebay_dataset::{Control, InspectOptions};
 
 use super::{Failed, StepResult};
 
-/// Looks at the dataset of a cell.
 pub(super) fn run(data: &Path, cancel: &AtomicBool) -> Result<StepResult, Failed> {
     let control = Control { threads: 0, cancel, progress: &|_| {} };
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), &control)?;

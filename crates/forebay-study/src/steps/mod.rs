@@ -1,4 +1,4 @@
-//! What a cell does: one file a step, with the names and values it may be told.
+//! What a cell does: one file per step, with its settings and their values.
 
 mod checkpoint;
 mod ingest;
@@ -28,58 +28,46 @@ use super::checkpoint_dirs::CheckpointDirs;
 use super::places::{FindPlacement, Placement, Places};
 use super::plan::{CellPlan, Plan};
 
-/// Why a cell failed.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a step came to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepResult {
-    /// What was measured; only a bench that measures nothing has none.
+    /// `None` only from a bench that measures nothing.
     pub measured: Option<Measured>,
-    /// What a reader must know to understand the numbers.
+    /// Caveats a reader needs to interpret the numbers.
     pub notes: Vec<String>,
 }
 
-/// What measures cells.
-///
-/// When it is cancelled it comes back soon; what it then gives is dropped.
 pub trait Bench {
-    /// Measures a cell.
+    /// After a cancellation it returns soon, and its result is dropped.
     ///
     /// # Errors
-    /// Whatever kept the cell from being measured; the study records it and goes on.
+    /// Whatever kept the cell from being measured; the study records it and continues.
     fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed>;
 }
 
-/// What a cell does: an experiment's settings, and the names of the places it is done on.
+/// Settings of an experiment, and the names of its dataset and tiers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// The experiment and its settings.
     pub task: Task,
-    /// The name of the dataset that it reads or imitates.
+    /// Read, or imitated by a probe.
     pub dataset: Option<String>,
-    /// The name of the tier that it reads or probes; without one data is read where it lies.
+    /// Read or probed; without one, data is read where it is.
     pub tier: Option<String>,
-    /// Where its checkpoints go: `Some(None)` when it is said that none are made.
+    /// `Some(None)` if the study says that there are none.
     pub checkpoint: Option<Option<Route>>,
-    /// The tier that takes checkpoints first.
+    /// Takes checkpoints first.
     pub burst: Option<String>,
 }
 
-/// An experiment with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Task {
-    /// The ingest micro-benchmark.
     Ingest(IngestSettings),
-    /// The raw ceilings.
     Probe(ProbeSettings),
-    /// Training.
     Train(Box<TrainSettings>),
-    /// What a dataset consists of.
     Inspect,
-    /// Saving and restoring a state.
     Checkpoint(CheckpointSettings),
-    /// A workload in the manner of DLIO.
+    /// In the manner of DLIO.
     Workload(Box<WorkloadTask>),
 }
 
@@ -96,7 +84,6 @@ impl Work {
         Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
     }
 
-    /// What the cell does, as the file has it.
     pub fn step(&self) -> Step {
         match self.task {
             Task::Ingest(_) => Step::Ingest,
@@ -108,7 +95,7 @@ impl Work {
         }
     }
 
-    /// Sets one of the step's [`names`], or a key of a workload.
+    /// `name` is one of [`names`], or a key of a workload.
     pub(super) fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         self.set_place(name, level).unwrap_or_else(|| self.set_setting(name, level)).map_err(|refused| match level {
             Level::Text(text) => format!("\"{text}\": {refused}"),
@@ -116,7 +103,7 @@ impl Work {
         })
     }
 
-    /// Sets a name that stands for a place; `None` when it stands for none in this step.
+    /// `None` if the name is no place of this step.
     fn set_place(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
         if !places_of(self.step()).contains(&name) {
             return None;
@@ -142,7 +129,7 @@ impl Work {
         }
     }
 
-    /// What contradicts itself or lacks something.
+    /// Finds contradictions and missing settings.
     pub(super) fn check(&self) -> Result<(), String> {
         let checked = match &self.task {
             Task::Ingest(settings) => Settings::check(settings),
@@ -157,12 +144,11 @@ impl Work {
         checked.map_err(|refused| spelled(&refused, str::to_owned))
     }
 
-    /// Where its checkpoints go; `None` when it makes none, or what was said contradicts itself.
+    /// `None` if the cell makes no checkpoints, or its settings contradict each other.
     pub fn route(&self) -> Option<Route> {
         self.checkpoint.clone()??.behind(self.burst.as_deref()).ok()
     }
 
-    /// The name of the dataset it reads or imitates.
     pub fn dataset(&self) -> Option<&str> {
         self.dataset.as_deref().filter(|_| !self.is_synthetic())
     }
@@ -171,25 +157,23 @@ impl Work {
         matches!(&self.task, Task::Train(settings) if settings.synthetic)
     }
 
-    /// Gives it the dataset that its experiment names.
     pub(super) fn read(&mut self, dataset: &str) {
         if places_of(self.step()).contains(&"dataset") {
             self.dataset = Some(dataset.to_owned());
         }
     }
 
-    /// Whether it cannot be without a dataset.
     pub(super) fn needs_data(&self) -> bool {
         match self.task {
             Task::Ingest(_) | Task::Inspect => true,
             Task::Train(_) => !self.is_synthetic(),
-            // A workload makes its own where none is named.
+            // A workload generates its own if none is named.
             Task::Probe(_) | Task::Checkpoint(_) | Task::Workload(_) => false,
         }
     }
 }
 
-/// Sets a setting of which a cell has one value, where a command sweeps several.
+/// A cell has one value where a command may sweep several.
 fn one<S: Settings>(settings: &mut S, name: &str, level: &Level) -> Result<(), Refused> {
     let is_swept = |setting: &&Setting<S>| setting.name == name && setting.takes == Takes::Sweep;
     if S::TABLE.iter().any(|setting| is_swept(&setting)) && matches!(level, Level::Text(text) if text.contains(',')) {
@@ -198,7 +182,6 @@ fn one<S: Settings>(settings: &mut S, name: &str, level: &Level) -> Result<(), R
     settings.set(name, level)
 }
 
-/// What a study calls the places of a step.
 fn places_of(step: Step) -> &'static [&'static str] {
     match step {
         Step::Ingest | Step::Inspect | Step::Workload => &["dataset", "tier"],
@@ -208,7 +191,6 @@ fn places_of(step: Step) -> &'static [&'static str] {
     }
 }
 
-/// The settings and factors a step knows.
 pub(super) fn names(step: Step) -> Vec<&'static str> {
     let settings = match step {
         Step::Ingest => names_of::<IngestSettings>(),
@@ -227,7 +209,7 @@ fn names_of<S: Settings>() -> Vec<&'static str> {
     S::TABLE.iter().map(|setting| setting.name).collect()
 }
 
-/// What a step sweeps where nothing is said: a command measures all of these, and so a study has them as a factor.
+/// Defaults that a command sweeps; in a study each becomes a factor.
 pub(super) fn sweeps(step: Step) -> Vec<(&'static str, Vec<Level>)> {
     match step {
         Step::Ingest => sweeps_of::<IngestSettings>(),
@@ -242,7 +224,7 @@ fn sweeps_of<S: Settings>() -> Vec<(&'static str, Vec<Level>)> {
     swept.filter_map(|setting| Some((setting.name, levels(setting.default?)))).collect()
 }
 
-/// The real steps, on the places of a run.
+/// The real steps, in the folders of a run.
 pub struct Steps<'a> {
     plan: &'a Plan,
     places: Places<'a>,
@@ -251,13 +233,12 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Cells of the plan; data that is made lies in `data`, what folders stand on is found by `find_placement`, and CUDA's
-    /// libraries may lie in `cuda_folders`.
+    /// Generated data is in `data`, `find_placement` finds the device under a folder, and `cuda_folders` may hold CUDA's libraries.
     pub fn new(plan: &'a Plan, data: &'a Path, find_placement: FindPlacement<'a>, cuda_folders: Vec<PathBuf>) -> Self {
         Self { plan, places: Places::new(plan, data), find_placement, cuda_folders }
     }
 
-    /// The folders of a cell's checkpoints; `None` when it makes none.
+    /// `None` if the cell makes none.
     fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
         let keep = match &cell.work.task {
             Task::Train(settings) => settings.keep(),
@@ -275,7 +256,7 @@ impl Bench for Steps<'_> {
         let dir = self.places.folder_of(cell.work.tier.as_deref());
         let stands_on = match &cell.work.task {
             Task::Probe(_) => (self.find_placement)(&dir),
-            // Synthetic batches stand on nothing, and so does what only has a checkpoint_dirs.
+            // Synthetic batches use no device.
             Task::Train(settings) if settings.synthetic => Placement::default(),
             Task::Checkpoint(_) => Placement::default(),
             _ => (self.find_placement)(data.as_deref().unwrap_or(&dir)),
@@ -310,25 +291,23 @@ impl Bench for Steps<'_> {
     }
 }
 
-/// The record of a cell: where and by which command it ran stands in the study's own head.
+/// Environment and command are in the study's head.
 fn record<C: forebay_record::Cell>() -> Record<C> {
     Record::new(Vec::new(), Environment::default())
 }
 
-/// What a cell runs on, and how often.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stage {
-    /// The device that this process emulates.
+    /// Emulated by this process.
     pub shaped: Option<Profile>,
-    /// The device that the kernel emulates.
+    /// Emulated by the kernel.
     pub kernel: Option<Profile>,
-    /// Rounds that are not kept.
+    /// Dropped rounds before the kept ones.
     pub warmups: usize,
-    /// Rounds that are.
+    /// Kept rounds.
     pub repeats: usize,
-    /// Folders that CUDA's libraries may lie in.
+    /// Searched for CUDA's libraries.
     pub cuda_folders: Vec<PathBuf>,
-    /// Where its checkpoints go.
     pub saves: Option<forebay_measure::Places>,
 }
 
@@ -378,8 +357,8 @@ mod tests {
         };
         assert_eq!(probe("random,files", &["mix"]), Ok(()));
         assert_eq!(probe("sequential", &[]), Ok(()));
-        let said = "mix and like both give the sizes; leave one out";
+        let said = "mix and like both set the sizes; omit one";
         assert_eq!(probe("random", &["mix", "like"]).unwrap_err(), said);
-        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix gives the sizes of random requests"));
+        assert!(probe("sequential", &["mix"]).unwrap_err().starts_with("mix sets the sizes of random requests"));
     }
 }

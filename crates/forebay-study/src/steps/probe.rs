@@ -1,4 +1,4 @@
-//! The probe step: a cell of it is one probe of one place.
+//! The probe step: a cell is one probe of one place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use forebay_storage::Local;
 
 use super::{Failed, Stage, StepResult, record};
 
-/// Runs a cell; of the warm-ups there is one.
+/// The plan's check guarantees one warm-up.
 pub(super) fn run(
     settings: &ProbeSettings,
     dir: PathBuf,
@@ -27,7 +27,7 @@ pub(super) fn run(
     let probed: Result<_, Failed> = Plan::new(settings.clone(), dir.clone(), look, on.shaped, on.warmups + on.repeats)
         .and_then(|plan| Ok(probe::run(&plan, record(), observer)?));
     if !is_there {
-        // Only an empty folder is removed by this, and one that is not shall stay.
+        // Removes only an empty folder; one with files stays.
         let _ = std::fs::remove_dir(&dir);
     }
     let mut record = probed?;
@@ -40,16 +40,16 @@ pub(super) fn run(
     Ok(StepResult { measured: Some(Measured::Probe(record.cells)), notes: record.notes })
 }
 
-/// Looks at a dataset whose sizes a probe takes.
+/// Inspects the dataset whose sizes a probe imitates.
 ///
 /// # Errors
-/// When it cannot be read, or has no sound sample.
+/// When it cannot be read, or has no readable sample.
 pub fn like<E>(data: &Path, settings: &ProbeSettings, control: &Control<'_>) -> Result<Like, E>
 where
     E: From<forebay_dataset::Error> + From<forebay_pipeline::Error> + From<probe::Error>,
 {
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), control)?;
-    // Shards are listed only where they are to be imitated as files: what is in them is looked up with that.
+    // Discovery also looks into shards, so it runs only if files are imitated.
     let files = match settings.does(Kind::Files) || found.n_samples <= found.n_files {
         true => Source::discover(Arc::new(Local::default()), data)?.files().to_vec(),
         false => Vec::new(),

@@ -1,20 +1,20 @@
-//! Where checkpoints go, as the train and the checkpoint step are told it.
+//! The tiers of checkpoints, as the train and checkpoint steps name them.
 
 use forebay_checkpoint::Mode;
 use forebay_measure::{Refused, value};
 use forebay_record::Level;
 
-/// The tiers of checkpoints: "hdd", or "optane → hdd" where another takes them first.
+/// "hdd", or "optane → hdd" with a burst buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The tier that they go to at last.
+    /// The last tier.
     pub slow: String,
-    /// The burst buffer before it.
+    /// The burst buffer.
     pub fast: Option<String>,
 }
 
 impl Route {
-    /// A tier's name, or two with an arrow between them.
+    /// One name, or two with an arrow between them.
     pub(super) fn of(level: &Level) -> Result<Self, Refused> {
         let text = value::text(level)?;
         let mut names = text.split('→').flat_map(|part| part.split("->")).map(|name| name.trim().to_owned());
@@ -27,7 +27,6 @@ impl Route {
         if is_empty { Err(WANTED.to_owned()) } else { Ok(route) }
     }
 
-    /// With this burst buffer before it.
     pub(super) fn behind(self, burst: Option<&str>) -> Result<Self, Refused> {
         match (burst, &self.fast) {
             (Some(burst), Some(fast)) => {
@@ -38,24 +37,23 @@ impl Route {
         }
     }
 
-    /// Its tiers, nearest first.
+    /// Nearest first.
     pub fn tiers(&self) -> impl Iterator<Item = &str> {
         self.fast.iter().chain([&self.slow]).map(String::as_str)
     }
 
-    /// The mode that is asked for, or the one that goes with the tiers.
+    /// Without `asked`, the mode that suits the tiers.
     pub(super) fn mode(&self, asked: Option<Mode>) -> Mode {
         asked.unwrap_or(if self.fast.is_some() { Mode::Burst } else { Mode::Direct })
     }
 
-    /// What its tiers and a mode say against each other.
     pub(super) fn check(&self, asked: Option<Mode>) -> Result<(), Refused> {
         match (&self.fast, asked) {
             (Some(fast), _) if *fast == self.slow => {
                 Err(format!("{fast} cannot be its own burst buffer: give another tier"))
             }
             (Some(_), Some(Mode::Direct)) => {
-                Err("direct saves go to the last tier at once: leave the burst buffer out".to_owned())
+                Err("direct saves go straight to the last tier: omit the burst buffer".to_owned())
             }
             (None, Some(Mode::Burst)) => Err("burst saves need a tier in front: give burst".to_owned()),
             _ => Ok(()),
@@ -65,12 +63,10 @@ impl Route {
 
 const WANTED: &str = "give a tier's name, or two as \"optane → hdd\"";
 
-/// A tier's name, or "none".
 pub(super) fn burst(level: &Level) -> Result<Option<String>, Refused> {
     Ok(Some(value::text(level)?).filter(|name| name != "none"))
 }
 
-/// A route, or "none".
 pub(super) fn to(level: &Level) -> Result<Option<Route>, Refused> {
     match value::text(level)?.as_str() {
         "none" => Ok(None),
@@ -111,7 +107,7 @@ mod tests {
         assert_eq!(said("hdd", Some(Mode::Async)), Ok(()));
         assert_eq!(said("hdd", Some(Mode::Burst)).unwrap_err(), "burst saves need a tier in front: give burst");
         let direct = said("optane → hdd", Some(Mode::Direct)).unwrap_err();
-        assert_eq!(direct, "direct saves go to the last tier at once: leave the burst buffer out");
+        assert_eq!(direct, "direct saves go straight to the last tier: omit the burst buffer");
         let own = said("hdd → hdd", None).unwrap_err();
         assert_eq!(own, "hdd cannot be its own burst buffer: give another tier");
     }

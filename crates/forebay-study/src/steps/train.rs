@@ -1,7 +1,7 @@
-//! The train step: a cell of it is one training run, or one of an emulated accelerator.
+//! The train step: a cell is one training run, or one of an emulated accelerator.
 //!
-//! With `device = "auto"` a study says the same on every machine: the network is trained where there is a GPU, and where
-//! there is none the emulated accelerator stands in for it, which the cell's notes say.
+//! With `device = "auto"` a study runs on every machine: the network trains if there is a GPU; otherwise an emulated accelerator replaces
+//! it, and the cell's notes say so.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,14 @@ use forebay_bench::checkpoint::network_bytes;
 
 use super::{Failed, Stage, StepResult, Work, record};
 
-/// Classes of a network whose data is not looked at yet: no dataset here has more.
+/// Upper bound for a network whose data is not inspected yet: no dataset here has more.
 const MOST_CLASSES: usize = 1_000;
 
-/// What a cell's settings and the places of its checkpoints say against each other.
 pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), Refused> {
     match &work.checkpoint {
-        // A level of a factor that has others: what is said of those stands beside it.
+        // One level of a factor: the settings belong to its other levels.
         Some(None) => Ok(()),
-        None if work.burst.is_some() => {
-            Err("burst is for checkpoints, of which there are none: give checkpoint".to_owned())
-        }
+        None if work.burst.is_some() => Err("burst needs checkpoints: give checkpoint".to_owned()),
         None => settings.check_saves(None),
         Some(Some(route)) => {
             let route = route.clone().behind(work.burst.as_deref())?;
@@ -33,7 +30,7 @@ pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), R
     }
 }
 
-/// Runs a cell; `data` is where its dataset lies, `None` for synthetic batches.
+/// `data` is `None` for synthetic batches.
 pub(super) fn run(
     settings: &TrainSettings,
     data: Option<PathBuf>,
@@ -52,7 +49,7 @@ pub(super) fn run(
 }
 
 fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage) -> Plan {
-    // Synthetic batches come through no device.
+    // Synthetic batches pass through no device.
     let is_read = data.is_some();
     Plan {
         settings: settings.clone(),
@@ -68,7 +65,7 @@ fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage) -> Plan {
     }
 }
 
-/// The most bytes that the state of a cell may have.
+/// Upper bound.
 pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
     let emulated = settings.checkpoint_size.map_or(0, |size| size.0);
     match settings.is_emulated() {
@@ -80,7 +77,7 @@ pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
     }
 }
 
-/// The most checkpoints of a cell that a tier has at a time.
+/// Peak per tier.
 pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
     let kept = settings.keep() as u64 + 1;
     match settings.length() {
@@ -89,7 +86,6 @@ pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
     }
 }
 
-/// Checkpoints of a run over so many samples.
 pub(crate) fn n_saves(settings: &TrainSettings, n_samples: u64) -> u64 {
     let n_steps = settings.images_per_run(n_samples) / settings.batch as u64;
     settings.checkpoint_every.map_or(0, |every| n_steps / every)

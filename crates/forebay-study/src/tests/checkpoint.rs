@@ -67,20 +67,17 @@ fn a_tier_of_checkpoints_that_is_not_there_is_refused_with_the_nearest() {
 #[test]
 fn what_a_cell_says_of_checkpoints_must_go_together() {
     let (said, _) = refused("checkpoint_every = 20\n", "");
-    assert!(said.starts_with("cell train/checkpoint=slow: how many steps lie between two checkpoints?"), "{said}");
+    assert!(said.starts_with("cell train/checkpoint=slow: steps between two checkpoints not given"), "{said}");
     let (said, _) = refused("checkpoint_every = 20", "checkpoint_every = 0");
     assert!(
         said.starts_with("experiment \"train\", settings.checkpoint_every: 0: give a whole number from 1 "),
         "{said}"
     );
     let (said, _) = refused("size = \"100MB\"", "size = \"100MB\"\nmode = \"direct\"");
-    assert_eq!(
-        said,
-        "cell save/tier=fast → slow: direct saves go to the last tier at once: leave the burst buffer out"
-    );
+    assert_eq!(said, "cell save/tier=fast → slow: direct saves go straight to the last tier: omit the burst buffer");
     let (said, _) = refused("repeats = 4", "repeats = 4\nwarmups = 0");
     assert!(
-        said.starts_with("experiment \"save\", warmups: the repeats are saves, of which the first is left out"),
+        said.starts_with("experiment \"save\", warmups: repeats are saves, of which exactly the first is dropped"),
         "{said}"
     );
     let (said, hint) = refused("size = \"100MB\"", "saves = 5");

@@ -154,7 +154,7 @@ fn a_dataset_that_cannot_be_packed_is_refused() {
     let circle = "[[dataset]]\nname = \"files\"\npack = \"tar\"\nof = \"shards\"\n";
     let said = refused("[[dataset]]\nname = \"files\"\nmake = \"caltech101\"\ncount = 12\n", circle);
     assert_eq!(said, "dataset \"files\", of: \"shards\" is packed itself: give a dataset of image files");
-    assert_eq!(refused("of = \"files\"", ""), "dataset \"shards\": which dataset is packed? give of");
+    assert_eq!(refused("of = \"files\"", ""), "dataset \"shards\": give of, the dataset to pack");
     let said = refused("pack = \"tfrecord\"", "");
     assert_eq!(said, "dataset \"shards\": of names the dataset that is packed: give pack (tfrecord, tar, tensor)");
     let said = refused("pack = \"tfrecord\"", "pack = \"tar\"\nmake = \"imagenet\"");

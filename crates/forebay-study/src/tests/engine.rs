@@ -107,7 +107,7 @@ fn a_folder_that_is_not_empty_is_refused_with_what_to_do() {
     let run = dir.path().join("run");
     drop(Folder::begin(&run, &head_of(&plan)).unwrap());
     let error = Folder::begin(&run, &head_of(&plan)).unwrap_err();
-    assert_eq!(error.hint().unwrap(), "--resume goes on with the run there; or give another --out");
+    assert_eq!(error.hint().unwrap(), "resume it with --resume, or give another --out");
 }
 
 #[test]

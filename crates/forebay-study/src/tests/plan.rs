@@ -90,12 +90,7 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
         "cell all/read_only=false/threads=1/tier=hd: there is no tier \"hd\"",
         Some("did you mean \"hdd\"?"),
     );
-    is_refused(
-        "dataset = \"set\"",
-        "",
-        "cell all/read_only=false/threads=1: it has no dataset to read: give one",
-        None,
-    );
+    is_refused("dataset = \"set\"", "", "cell all/read_only=false/threads=1: no dataset to read: give one", None);
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hhd\"",
@@ -124,7 +119,7 @@ fn contradictions_are_refused() {
     is_refused(
         "path = \"set\"",
         "path = \"set\"\ncount = 3",
-        "dataset \"set\": count and seed are for data that is made",
+        "dataset \"set\": count and seed apply only to generated data",
         None,
     );
     let said = "dataset \"set\": give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path";
@@ -162,7 +157,7 @@ fn contradictions_are_refused() {
 fn a_dataset_with_a_place_of_its_own_cannot_lie_on_a_tier_that_is_a_folder() {
     let text = SMALL.replace("profile = \"hdd\"", "path = \"mnt\"").replace("threads = [1, 2, 4]", "tier = [\"hdd\"]");
     let error = Plan::new(parse(&text).unwrap(), Scale::Quick).unwrap_err();
-    assert!(error.to_string().ends_with("the dataset lies at set and cannot lie on mnt too"), "{error}");
+    assert!(error.to_string().ends_with("the dataset is at set and cannot be on mnt too"), "{error}");
     assert!(error.hint().unwrap().contains("make \"dataset\" the factor"));
 }
 
@@ -208,7 +203,7 @@ fn rules_that_hold_for_nothing_are_refused() {
         said,
         Some("it may be read_only, threads"),
     );
-    let said = "experiment \"all\", rule 1, set.threads: it is a factor, whose levels a rule cannot change";
+    let said = "experiment \"all\", rule 1, set.threads: a rule cannot change the levels of a factor";
     is_refused(from, &rule("when = { threads = 2 }\nset = { threads = 3 }"), said, None);
     let said = "experiment \"all\", rule 1, set.cold: 1: give true or false";
     is_refused(from, &rule("when = { threads = 2 }\nset = { cold = { quick = true, full = 1 } }"), said, None);
@@ -232,7 +227,7 @@ fn references_and_figures_speak_of_what_is_there() {
     assert_eq!(refuse_reference(("1.65", "1.65\nabove = 0.2")).0, said);
     assert_eq!(refuse_reference(("1.65", "1.65\nwithin = 0.1\nabove = -1.0")).0, said);
     let figure = |text: &str| refuse("[[dataset]]", &with(&format!("[[figure]]\nid = \"f\"\ntitle = \"t\"\n{text}"))).0;
-    assert_eq!(figure("kind = \"bars\""), "figure \"f\": which experiment does it show?");
+    assert_eq!(figure("kind = \"bars\""), "figure \"f\": name the experiment to show");
     let said = figure("kind = \"bars\"\nexperiment = \"all\"\nx = \"tier\"");
     assert_eq!(said, "figure \"f\": experiment \"all\" has no factor \"tier\"");
 }
@@ -240,10 +235,10 @@ fn references_and_figures_speak_of_what_is_there() {
 #[test]
 fn a_probe_that_cannot_be_is_refused() {
     let warmups = "run = \"probe\"\nwarmups = 0";
-    let said = "experiment \"one\", warmups: a probe leaves out its first run, no more and no less: give 1";
+    let said = "experiment \"one\", warmups: a probe always drops exactly its first run: give 1";
     is_refused("run = \"probe\"", warmups, said, None);
     let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
-    let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring goes past an emulated tier: give engine sync or direct";
+    let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring bypasses an emulated tier: give engine sync or direct";
     is_refused("depth = [1, 8]", settings, said, None);
     let said =
         "cell one/block=1MB/depth=1: block: 1000000 is not a multiple of 512 bytes; use a binary unit, such as 128KiB";
@@ -257,13 +252,13 @@ fn a_train_cell_that_cannot_be_is_refused() {
         let error = Plan::new(parse(&format!("{SMALL}{text}{settings}")).unwrap(), Scale::Quick).unwrap_err();
         error.to_string()
     };
-    assert_eq!(train("steps = 3"), "cell train: it has no dataset to read: give one");
+    assert_eq!(train("steps = 3"), "cell train: no dataset to read: give one");
     assert_eq!(train("dataset = \"set\"\nsteps = 3\nepochs = 1"), "cell train: give steps or epochs, not both");
     assert_eq!(
         train("device = \"tpu\""),
         "experiment \"train\", settings.device: \"tpu\": give auto, cpu, cuda, or cuda:N with N from 0 to 1,023"
     );
-    assert_eq!(train("synthetic = true\nepochs = 2"), "cell train: a batch in memory has no epochs: give steps");
+    assert_eq!(train("synthetic = true\nepochs = 2"), "cell train: a synthetic batch has no epochs: give steps");
     assert_eq!(
         train("read_only = true"),
         "experiment \"train\", settings.read_only: train has no setting \"read_only\""
@@ -294,7 +289,7 @@ fn a_dataset_is_inspected_once() {
         let text = "[[experiment]]\nname = \"look\"\nrun = \"inspect\"\ndataset = \"set\"\n";
         Plan::new(parse(&format!("{SMALL}{text}{rounds}")).unwrap(), Scale::Quick)
     };
-    let wanted = "what a dataset consists of is looked at once: give repeats = 1 and warmups = 0";
+    let wanted = "a dataset is inspected once: give repeats = 1 and warmups = 0";
     for rounds in ["repeats = 5", "warmups = 1", "repeats = 5\nwarmups = 1"] {
         let said = inspect(rounds).unwrap_err().to_string();
         assert_eq!(said, format!("experiment \"look\", repeats: {wanted}"), "{rounds}");
@@ -312,7 +307,7 @@ fn a_dataset_is_inspected_once() {
 fn a_study_without_cells_is_refused() {
     let error = Plan::new(parse("name = \"s\"\ntitle = \"t\"").unwrap(), Scale::Quick).unwrap_err();
     assert!(matches!(error, Error::Plan { .. }));
-    assert_eq!(error.to_string(), "the study: it has no experiment, and so no cell");
+    assert_eq!(error.to_string(), "the study: it has no experiment, so no cells");
 }
 
 #[test]
@@ -322,7 +317,7 @@ fn data_and_folders_that_are_not_made_must_be_there() {
     let text = SMALL.replace("profile = \"hdd\"", &format!("path = \"{}\"", folder.display()));
     let plan = plan_of(&text.replace("path = \"set\"", &format!("path = \"{}\"", set.display())));
     let error = plan.check_folders().unwrap_err();
-    assert_eq!(error.to_string(), format!("tier \"hdd\": {} is not a folder that is there", folder.display()));
+    assert_eq!(error.to_string(), format!("tier \"hdd\": {} is not an existing folder", folder.display()));
     std::fs::create_dir(&folder).unwrap();
     let error = plan.check_folders().unwrap_err();
     assert_eq!(error.to_string(), format!("dataset \"set\": {} is not there", set.display()));

@@ -87,8 +87,8 @@ fn where_there_is_no_run_there_is_none_to_go_on_with() {
     for name in ["", "made", "gone"] {
         let path = if name.is_empty() { dir.path().join("made/data") } else { dir.path().join(name) };
         let error = Folder::resume(&path, &head_of(&plan)).unwrap_err();
-        assert_eq!(error.to_string(), format!("there is no run in {} to go on with", path.display()));
-        assert_eq!(error.hint().unwrap(), "leave --resume out to begin one there");
+        assert_eq!(error.to_string(), format!("no run to resume in {}", path.display()));
+        assert_eq!(error.hint().unwrap(), "omit --resume to start one there");
     }
     assert!(!dir.path().join("gone").exists() && fs::read_dir(dir.path().join("made")).unwrap().count() == 1);
 }
@@ -121,7 +121,7 @@ fn a_record_damaged_before_its_end_is_refused_and_left_alone() {
     fs::write(dir.path().join(RECORD), &damaged).unwrap();
     let error = Folder::resume(dir.path(), &head_of(&plan)).unwrap_err();
     assert!(matches!(error, Error::Record { .. }), "{error}");
-    let hint = "keep the 1 line before that one and go on with --resume: the cells after them are run again";
+    let hint = "keep the 1 line before that one and continue with --resume: later cells run again";
     assert_eq!(error.hint().unwrap(), hint);
     assert_eq!(fs::read_to_string(dir.path().join(RECORD)).unwrap(), damaged);
 }
@@ -137,7 +137,7 @@ fn a_line_that_cannot_be_kept_stops_the_run_with_a_hint() {
     folder.file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let error = folder.append(&StudyLine::Head(Box::new(run.head))).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot append to {}", record.display()));
-    assert_eq!(error.hint().unwrap(), "make room, and go on with --resume");
+    assert_eq!(error.hint().unwrap(), "free space and continue with --resume");
 }
 
 #[test]

@@ -125,12 +125,12 @@ fn a_flag_that_would_do_nothing_is_refused() {
         assert!(said.contains("cannot be used with"), "{line}\n{said}");
     }
     for (line, wanted) in [
-        ("--synthetic --epochs 2", "a batch in memory has no epochs: give --steps"),
+        ("--synthetic --epochs 2", "a synthetic batch has no epochs: give --steps"),
         ("set --steps 2 --epochs 2", "give --steps or --epochs, not both"),
         ("set --accelerator emulated:1ms --device cpu", "leave --device out"),
         ("set --accelerator emulated:1ms --lr 0.1", "so --lr would be ignored"),
-        ("set --device-prefetch 1", "--device-prefetch is for a device with memory of its own: a GPU"),
-        ("set --checkpoint-every 3", "of which there are none: give --checkpoint-dir"),
+        ("set --device-prefetch 1", "--device-prefetch needs a GPU"),
+        ("set --checkpoint-every 3", "needs checkpoints: give --checkpoint-dir"),
     ] {
         let said = refused(line);
         assert!(said.contains(wanted), "{line}\n{said}");

@@ -148,7 +148,7 @@ fn when_all_files_are_bad_ingest_cannot_run_and_says_why() {
     dir.write("set/b.jpg", "");
     let said = dir.refused("ingest set --threads 1 --repeats 1 --json record.json");
     let tail = ".jpg: not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found an empty file\n";
-    assert!(said.starts_with("forebay: not one of 2 samples could be used; the first: set/"), "{said}");
+    assert!(said.starts_with("forebay: none of 2 samples could be used; the first: set/"), "{said}");
     assert!(said.ends_with(tail), "{said}");
     assert!(!dir.path("record.json").exists(), "an empty file is no record");
 }

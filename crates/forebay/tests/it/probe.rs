@@ -249,7 +249,7 @@ fn an_emulated_disk_gives_its_rated_bandwidth() {
         "the disk's below, not its own"
     );
     check_cell(&found[1]);
-    let note = "an emulated device takes one write after the other: its writes are measured with depth 1 alone";
+    let note = "an emulated device serializes writes: they are measured at depth 1 only";
     assert_eq!(record["notes"][0], note);
     let files = cells(&of(&dir, "--tier lustre --files --block 8KB --size 200KB --depth 1 --runs 2 --engine sync"));
     let rate = number(&files[0], "iops");

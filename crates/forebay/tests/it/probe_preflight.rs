@@ -35,7 +35,7 @@ fn numbers_and_flags_without_sense_are_refused() {
         ("--depth 1,x", "\"x\": give a whole number from 1 to 1,024"),
         ("--mode sideways", "give sequential, random or files"),
         ("--engine mmap", "give sync, direct or uring"),
-        ("--mix 4K/50", "the shares make 50 percent, not 100"),
+        ("--mix 4K/50", "the percentages sum to 50, not 100"),
         ("--size many", "it does not start with a number"),
         ("--save a/b", "a name is up to 100 letters"),
         ("--save .hidden", "a name is up to 100 letters"),
@@ -48,21 +48,21 @@ fn numbers_and_flags_without_sense_are_refused() {
     }
     for (flags, said) in [
         ("--block 100KB", "--block: 100000 is not a multiple of 512 bytes; use a binary unit, such as 128KiB"),
-        ("--size 64KiB", "a file of 65.5 KB has no room for a request of 1.0 MB; give a larger --size"),
+        ("--size 64KiB", "a file of 65.5 KB is too small for a request of 1.0 MB; give a larger --size"),
         (
             "--tier hdd --engine uring",
-            "--tier is emulated for threads, and io_uring would go past it; use --engine sync or direct",
+            "--tier is emulated in the reading threads, which io_uring bypasses; use --engine sync or direct",
         ),
         (
             "--sequential --mix 4K",
-            "--mix gives the sizes of random requests and of files; sequential ones have --block",
+            "--mix sets the sizes of random requests and of files; sequential requests use --block",
         ),
         (
             "--sequential --like set",
-            "--like gives the sizes of random requests and of files; sequential ones have --block",
+            "--like sets the sizes of random requests and of files; sequential requests use --block",
         ),
-        ("--mix 4K --like set", "--mix and --like both give the sizes; leave one out"),
-        ("--random --mix 4K --block 4KiB", "--mix and --block both give the sizes; leave one out"),
+        ("--mix 4K --like set", "--mix and --like both set the sizes; omit one"),
+        ("--random --mix 4K --block 4KiB", "--mix and --block both set the sizes; omit one"),
         ("--files --block 2MB --size 1MB", "no file fits into 1.0 MB; give a larger --size"),
         ("--like gone", "listing gone: no such file or folder"),
     ] {
@@ -107,7 +107,7 @@ fn memory_is_no_disk_and_its_cells_are_warm() {
     let last = "forebay: no cell of ram is proven cold, so no result will be compared with it";
     assert_eq!(ran.stderr, format!("forebay: {remark}\nforebay: saved as the ceiling ram\n{last}\n"));
     assert!(
-        ran.stdout.contains(&format!("\nnote: {remark}\nnote: what is marked warm or mixed did not move")),
+        ran.stdout.contains(&format!("\nnote: {remark}\nnote: cells marked warm or mixed are no ceiling")),
         "{}",
         ran.stdout
     );

@@ -72,8 +72,8 @@ fn what_a_killed_probe_left_goes_with_the_next_and_a_live_one_is_left_alone() {
     live.signal(libc::SIGINT);
     let ended = live.finish();
     let said = [&ended.stderr, &ran.stderr].map(String::as_str).concat();
-    let removed = format!("forebay: removed what a killed probe had left behind: {}\n", left[0]);
-    let other = "forebay: another probe is at work in .: each disturbs the other, and both are too slow\n";
+    let removed = format!("forebay: removed leftovers of a killed probe: {}\n", left[0]);
+    let other = "forebay: another probe is running in .: they disturb each other, and both rates are too low\n";
     assert_eq!(said, format!("{removed}{other}"), "each said once");
     assert_eq!(ended.code, Some(1));
     assert_eq!(left_overs(&dir), [".forebay-probe-notes"]);

@@ -244,8 +244,7 @@ fn a_tier_can_be_a_folder_on_a_real_device() {
     assert_eq!(said, "forebay: --tier disc: the study has no such tier; it has disk\n");
     let said = dir.refused("study run tiny.toml --tier disk=gone");
     assert!(
-        said.starts_with("forebay: tiny.toml: tier \"disk\": ")
-            && said.ends_with("/gone is not a folder that is there\n")
+        said.starts_with("forebay: tiny.toml: tier \"disk\": ") && said.ends_with("/gone is not an existing folder\n")
     );
     assert!(dir.refused("study run tiny.toml --tier disk").contains("give NAME=PATH"));
 }

@@ -184,7 +184,7 @@ fn a_preview_counts_what_checkpoints_write_and_the_room_they_take() {
     assert!(shown.contains("\n  checkpoint: none, slow, fast → slow\n"), "{shown}");
     let refused = dir.run("study run study.toml --dry-run --out out --tier slow=gone");
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("gone is not a folder that is there"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("gone is not an existing folder"), "{}", refused.stderr);
 }
 
 #[test]

@@ -85,8 +85,8 @@ fn more_data_than_there_is_room_for_is_refused_before_anything_is_made() {
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=64k none small", script) else { return };
     assert!(ran.stdout.contains(": it does not fit\n") && ran.stdout.ends_with("status 2\n"), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains(" are needed and ")
-            && ran.stderr.ends_with(" are free\nhint: make room there, or put the data elsewhere with --data DIR\n"),
+        ran.stderr.contains(" needed, ")
+            && ran.stderr.ends_with(" free\nhint: free space there, or put the data elsewhere with --data DIR\n"),
         "{}",
         ran.stderr
     );
@@ -98,8 +98,8 @@ fn a_study_that_is_not_there_is_named() {
     let dir = Dir::new();
     assert_eq!(
         dir.refused("study run chien2018"),
-        "forebay: there is no study \"chien2018\", built in or as a file\n\
-         hint: did you mean \"chien-2018\"? forebay study list names those that are built in\n"
+        "forebay: no study \"chien2018\", built in or as a file\n\
+         hint: did you mean \"chien-2018\"? forebay study list shows the built-in studies\n"
     );
     let said = dir.refused("study show gone.toml");
     assert_eq!(said, "forebay: cannot read gone.toml: No such file or directory (os error 2)\n");

@@ -100,7 +100,7 @@ fn a_dry_run_of_a_run_to_be_gone_on_with_says_what_is_done_and_what_would_run() 
     assert_eq!(dir.tree("out"), before, "nothing was written");
     assert!(dir.met(&format!("{RUN} --dry-run")).starts_with("tiny at the quick scale: 4 cells\n"));
     let said = dir.refused(&format!("{RUN} --resume --dry-run --scale full"));
-    assert!(said.contains("the run there is of another plan"), "{said}");
+    assert!(said.contains("this folder holds a run of another plan"), "{said}");
     assert!(dir.refused("study run tiny.toml --out gone --resume --dry-run").contains("gone"), "there is no run");
 }
 
@@ -139,10 +139,10 @@ fn a_folder_that_holds_something_is_refused_with_what_to_do() {
     let dir = with_tiny();
     assert_eq!(dir.run(RUN).code, Some(0));
     let before = dir.tree("out");
-    let hint = "hint: --resume goes on with the run there; or give another --out";
+    let hint = "hint: resume it with --resume, or give another --out";
     assert_eq!(dir.refused(RUN), format!("forebay: out: the folder is not empty\n{hint}\n"));
     let said = dir.refused(&format!("{RUN} --resume --scale full"));
-    let what = "out: the run there is of another plan: scale is \"quick\" there and \"full\" now";
+    let what = "out: this folder holds a run of another plan: scale is \"quick\" there and \"full\" now";
     assert_eq!(said, format!("forebay: {what}\nhint: give another --out, or the study and flags of the first run\n"));
     dir.write("tiny.toml", TINY.replace("seed = 3", "seed = 4"));
     assert!(dir.refused(&format!("{RUN} --resume")).contains("seed is 3 there and 4 now"));
@@ -151,7 +151,7 @@ fn a_folder_that_holds_something_is_refused_with_what_to_do() {
     assert_eq!(said, "forebay: mine: the folder is not empty\nhint: give another --out\n");
     assert_eq!(dir.refused("study run tiny.toml --out mine --resume"), said);
     assert_eq!(dir.names("mine"), ["thesis.tex"]);
-    assert!(dir.refused("study run tiny.toml --resume").contains("--out"), "a run to go on with must be named");
+    assert!(dir.refused("study run tiny.toml --resume").contains("--out"), "a run to resume must be named");
     assert_eq!(dir.tree("out"), before, "nothing was touched");
 }
 
@@ -161,8 +161,8 @@ fn a_run_that_was_never_begun_cannot_be_gone_on_with() {
     std::fs::create_dir(dir.path("empty")).unwrap();
     for out in ["gone", "empty"] {
         let said = dir.refused(&format!("study run tiny.toml --out {out} --resume"));
-        let hint = "hint: leave --resume out to begin one there";
-        assert_eq!(said, format!("forebay: there is no run in {out} to go on with\n{hint}\n"));
+        let hint = "hint: omit --resume to start one there";
+        assert_eq!(said, format!("forebay: no run to resume in {out}\n{hint}\n"));
     }
     assert_eq!(dir.names("empty"), [] as [&str; 0]);
     // Killed before its record began, a run is begun anew: nothing of it was interrupted.
@@ -213,7 +213,7 @@ fn a_disk_that_fills_up_stops_the_study_and_room_lets_it_go_on() {
     assert!(done.stdout.contains("\ntiny (quick): 4 of 4 cells done, 0 failed; "), "{done:?}");
     assert!(done.stdout.ends_with("status 0\n"), "{done:?}");
     let said = "forebay: cannot append to small/run/record.jsonl: No space left on device (os error 28)\n\
-                hint: make room, and go on with --resume\n";
+                hint: free space and continue with --resume\n";
     assert!(done.stderr.contains(said), "{}", done.stderr);
     std::fs::create_dir(dir.path("kept")).unwrap();
     std::fs::rename(dir.path("record.jsonl"), dir.path("kept/record.jsonl")).unwrap();

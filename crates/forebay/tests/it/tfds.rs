@@ -197,7 +197,7 @@ fn records_without_an_image_say_what_they_have_instead() {
     let wanted = "no feature holds an image that can be decoded; features found: n (int64), text (bytes: 5 bytes beginning \
                   with \"a cat\")";
     let said = dir.refused("ingest text.tfrecord --threads 1 --repeats 1 --warmups 0");
-    assert!(said.starts_with("forebay: not one of 24 samples could be used; the first: text.tfrecord at "), "{said}");
+    assert!(said.starts_with("forebay: none of 24 samples could be used; the first: text.tfrecord at "), "{said}");
     assert!(said.contains(wanted), "{said}");
     let ran = dir.missed("data verify text.tfrecord");
     assert!(ran.stdout.contains(wanted) && ran.stdout.contains("0 samples good, 24 bad"), "{}", ran.stdout);

@@ -141,7 +141,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             format!("{saves} {size} --burst-dir b --checkpoint-mode direct"),
             "direct saves go to the last place at once: leave --burst-dir out",
         ),
-        (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a place in front: give --burst-dir"),
+        (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a burst buffer: give --burst-dir"),
         (
             format!("{saves} {size} --burst-dir ck"),
             "--burst-dir ck and --checkpoint-dir ck must not lie inside one another",
@@ -159,17 +159,11 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             "cannot write ./set/: it is the input set",
         ),
         (format!("{saves} {size} --burst-tier ssd"), "--burst-dir <DIR>"),
-        (
-            format!("{saves} {size} --drain-rate 1MB"),
-            "--drain-rate is for what a burst buffer drains: give --burst-dir",
-        ),
+        (format!("{saves} {size} --drain-rate 1MB"), "--drain-rate needs a burst buffer: give --burst-dir"),
         (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give a rate above 0"),
         (format!("{saves} {size} --checkpoint-behind skip"), "leave --checkpoint-behind out"),
-        (saves.clone(), "an emulated accelerator has no state of its own to save: give --checkpoint-size"),
-        (
-            "train --synthetic --steps 4 --checkpoint-every 2".to_owned(),
-            "of which there are none: give --checkpoint-dir",
-        ),
+        (saves.clone(), "an emulated accelerator has no state to save: give --checkpoint-size"),
+        ("train --synthetic --steps 4 --checkpoint-every 2".to_owned(), "needs checkpoints: give --checkpoint-dir"),
         ("train --synthetic --steps 4 --checkpoint-dir ck".to_owned(), "give --checkpoint-every"),
         ("train --synthetic --keep 3".to_owned(), "give --checkpoint-dir"),
         ("train --synthetic --resume".to_owned(), "--checkpoint-dir <DIR>"),
@@ -227,7 +221,7 @@ fn a_full_disk_ends_the_run_and_leaves_the_older_checkpoints() {
     assert_eq!(lines[1..4], [1, 2, 3].map(step), "{ran:?}");
     assert!(ran.stderr.contains("no room for ") || ran.stderr.contains("no space left"), "{}", ran.stderr);
     let told =
-        "the state after step 4 is not saved: the newest checkpoint is of step 3, and --resume goes on from there\n";
+        "the state after step 4 is not saved: the newest checkpoint is of step 3, and --resume continues from there\n";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(lines[4], "status 0", "what is there is good: {ran:?}");
     let record = dir.json("record.json");

@@ -30,7 +30,7 @@ fn labels_within_records_of_others_need_the_number_of_classes() {
     let dir = Dir::with_set();
     dir.met("data pack set records --to tfrecord");
     std::fs::remove_file(dir.path("records/manifest.json")).unwrap();
-    let wanted = "forebay: records: how many classes it has is known only after reading all of it: say how many\n\
+    let wanted = "forebay: records: class count unknown without a full scan\n\
                   hint: --classes N, one more than the largest label\n";
     assert_eq!(dir.refused("train records --batch 4"), wanted);
 }
@@ -90,7 +90,7 @@ fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so
     }
     let record = record_of(&dir, "flat --model resnet-small --batch 4 --threads 1 --baseline 0");
     assert_eq!(record["cells"][0]["classes"], 1);
-    assert_eq!(record["notes"][0], "there is a single class, so that there is nothing to learn: the loss is 0");
+    assert_eq!(record["notes"][0], "only one class, so there is nothing to learn: the loss is 0");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_set_of_broken_files_is_refused_with_the_first() {
         dir.write(format!("set/{name}"), "no image at all");
     }
     let said = dir.refused(&format!("train {SMALL} --seed 1"));
-    assert!(said.starts_with("forebay: not one of 24 samples could be used; the first: set/class_"), "{said}");
+    assert!(said.starts_with("forebay: none of 24 samples could be used; the first: set/class_"), "{said}");
 }
 
 #[test]

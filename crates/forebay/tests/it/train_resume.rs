@@ -155,9 +155,9 @@ fn without_a_checkpoint_a_run_begins_anew_and_with_the_last_one_nothing_is_left(
     let dir = Dir::with_set();
     let line = format!("train {SMALL} --steps 4 --checkpoint-every 2 --checkpoint-dir ck --resume");
     let ran = dir.run(&line);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "no checkpoint in ck: training begins anew\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "no checkpoint in ck: training starts from scratch\n"));
     let ran = dir.run(&line);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("the checkpoint is of step 4, and 4 were asked for: nothing is left to do\n"));
+    assert!(ran.stderr.ends_with("the checkpoint is of step 4, and 4 were requested: nothing left to do\n"));
     assert_eq!(names(&dir, "ck"), [2, 4].map(step));
 }

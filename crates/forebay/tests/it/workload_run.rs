@@ -71,7 +71,7 @@ fn a_run_is_made_smaller_and_of_several_processes_as_in_a_study() {
     let cell = cell_of(&dir, &format!("{of_data} --processes 2 --shrink-time 2"));
     assert_eq!((&cell["accelerators"], &cell["samples"]), (&2.into(), &16.into()));
     let notes = dir.json("record.json")["notes"].to_string();
-    let said = ["2 processes are emulated", "loader is imitated", "records are 1/4 and times 1/2 of what the workload"];
+    let said = ["2 processes are emulated", "loader is emulated", "records are 1/4 and times 1/2 of what the workload"];
     assert!(said.iter().all(|note| notes.contains(note)) && !notes.contains("made with"), "{notes}");
     let sized = "++workload.dataset.record_dims=[8,8] ++workload.dataset.record_length_bytes_stdev=0";
     let said = dir.refused(&format!("{RUN} --shrink-bytes 4 {sized}"));
@@ -175,7 +175,7 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     let scratch = format!("saves to    a scratch folder in data/tiny ({system}, removed at the end)\n");
     assert!(text.ends_with(&scratch), "{text}");
     let text = dir.met("workload run saves.yaml --tier hdd --dry-run");
-    assert!(text.contains("\nWARNING: the emulated hdd holds for the data alone: "), "{text}");
+    assert!(text.contains("\nWARNING: the emulated hdd applies to the data only: "), "{text}");
     assert!(!dir.path("results").exists());
 }
 

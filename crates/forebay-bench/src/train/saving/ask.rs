@@ -1,4 +1,4 @@
-//! Asking the store for a save until it is made: what went wrong behind training's back before it is no reason not to.
+//! Requests a save until it is made: earlier failures in the background are no reason to skip it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,17 @@ use super::super::run::Error;
 use super::{Saver, TELL};
 use forebay_measure::Error as Shared;
 
-/// The store tells one older error a call; more than these are not waited for.
+/// The store reports one older error per call; more than these are not awaited.
 const MOST_TOLD: usize = 100;
 
 impl Saver {
-    /// Whether the state after this step is safe on the first tier.
+    /// Whether the state after this step is durable on the first tier.
     pub(super) fn is_saved(&self, step: u64) -> bool {
         let last = self.last.as_ref().filter(|(saved, _)| *saved == step);
         last.is_some_and(|(_, handle)| matches!(handle.wait(Level::DurableFast), Ok(Fate::Reached)))
     }
 
-    /// Asks for a save, and again where the store tells of something older instead; the first of these is kept.
+    /// Retries if the store reports an older error instead; the first of those is kept.
     pub(super) fn ask(
         &self,
         at: Reached,
@@ -42,10 +42,10 @@ impl Saver {
         unreachable!("the last try returns")
     }
 
-    /// Saves while somebody looks whether the run is to stop: the drain then hurries to make the room that is waited for.
+    /// Watches for a cancellation during a save: the drain then hurries to free the space that the save waits for.
     pub(super) fn heeding<T>(&self, cancel: &AtomicBool, save: impl FnOnce() -> T) -> T {
         if self.ledger.n_open() == 0 {
-            // Nothing is on its way that could be waited for.
+            // Nothing is being drained that a save could wait for.
             return save();
         }
         let look = || {
@@ -58,7 +58,7 @@ impl Saver {
         forebay_checkpoint::heeding(TELL, look, save)
     }
 
-    /// What went wrong with the drain and was not told yet; it costs no save, and is tried again.
+    /// Drain failures not reported yet; they lose no save, and the drain retries.
     pub(super) fn new_troubles(&mut self) -> Vec<String> {
         let found = self.store.take_errors();
         let mut new = Vec::new();
@@ -71,8 +71,8 @@ impl Saver {
         new
     }
 
-    /// The same, until it is made: a save that was left out for want of room is asked for again when there may be some.
-    /// A run that is being stopped does not wait for the room.
+    /// Retries until the save is made: one skipped for lack of space is requested again when there may be some. A run that is being
+    /// stopped does not wait for space.
     pub(super) fn insist(
         &self,
         at: Reached,
@@ -81,7 +81,7 @@ impl Saver {
         before: &mut Option<Error>,
     ) -> Result<Arc<Handle>, Error> {
         if let Some((_, last)) = &self.last {
-            // This save must find the memory free. What went wrong with the one before it is told by the store.
+            // This save needs free memory. The store reports what went wrong with the one before.
             let _ = last.wait(Level::DurableFast);
         }
         loop {
@@ -95,7 +95,7 @@ impl Saver {
     }
 }
 
-/// Whether an error is of something before this save. The store does not always say; one that is not is found again.
+/// Whether an error belongs to an earlier save. The store does not always say; one that does not will recur.
 fn is_older(error: &Error, tries: usize) -> bool {
     match error {
         Error::Shared(Shared::Checkpoint(StoreError::Background { .. })) => true,

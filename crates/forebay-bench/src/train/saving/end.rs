@@ -1,4 +1,4 @@
-//! The end of a run that saves: what is still on its way, what became of every save, what is told.
+//! The end of a run that saves: what is still being drained, and the fate of every save.
 
 use forebay_checkpoint::Mode;
 use forebay_measure::{Event, Observer};
@@ -10,11 +10,11 @@ use super::traffic::Traffic;
 use super::{Saved, Saver, TELL, left_to_drain};
 
 impl Saver {
-    /// Waits until all is drained, unless the run was cut short or is now.
+    /// Waits until everything is drained, unless the run was or is being stopped.
     pub(in super::super) fn finish(self, is_cut: bool, observer: Observer<'_>) -> Saved {
         let (described, drain_after_s) = (self.described(), self.drained(is_cut, observer));
         let closed = self.store.close();
-        // What is left was given up, and not drained.
+        // What is left was abandoned, not drained.
         let drain_after_s = drain_after_s.filter(|_| closed.n_undrained == 0);
         let mode = self.mode;
         let mut saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
@@ -40,12 +40,12 @@ impl Saver {
         Saved { checkpoints, notes, error }
     }
 
-    /// Ends a run that made no step: what went wrong behind its back.
+    /// For a run without a step; returns background failures.
     pub(in super::super) fn abandon(self) -> Vec<String> {
         self.store.close().errors.iter().map(|error| forebay_units::chain(error)).collect()
     }
 
-    /// How long it was waited for the drain; `None` where a save is over when it returns, and where it was not waited for to the end.
+    /// Time spent waiting for the drain; `None` if saves are complete when they return, or the wait was stopped.
     fn drained(&self, is_cut: bool, observer: Observer<'_>) -> Option<f64> {
         let ended_ns = self.clock.now_ns();
         let mut after_s = 0.0;
@@ -64,21 +64,21 @@ impl Saver {
     }
 }
 
-/// Of those that lie on the first tier alone, the newest ones are still to be drained; the last tier wants no older one.
+/// Of the saves on the first tier only, the newest are still to be drained; the last tier needs no older one.
 fn leave(saves: &mut [TrainCheckpoint], n_undrained: usize) {
     let on_fast = saves.iter_mut().rev().filter(|save| save.fate == SaveFate::OnFast);
     on_fast.skip(n_undrained).for_each(|save| save.fate = SaveFate::Superseded);
 }
 
-/// What to say of the newest state that is safe: where the run was cut short, and where its last save was left out.
+/// Note on the newest durable state, if the run was stopped or its last save was skipped.
 fn newest(saves: &[TrainCheckpoint], reached: u64, is_cut: bool, every: u64) -> Option<String> {
     let safe = saves.iter().filter(|save| save.durable_fast_s.is_some()).map(|save| save.step).max();
     match safe {
         Some(step) if step == reached => {
-            is_cut.then(|| format!("the state after step {step} is saved: --resume goes on from there"))
+            is_cut.then(|| format!("the state after step {step} is saved: --resume continues from there"))
         }
         Some(step) if is_cut || step + every <= reached => Some(format!(
-            "the state after step {reached} is not saved: the newest checkpoint is of step {step}, and --resume goes on from there"
+            "the state after step {reached} is not saved: the newest checkpoint is of step {step}, and --resume continues from there"
         )),
         None if reached > 0 && (is_cut || !saves.is_empty()) => {
             Some(format!("no state of this run is saved; it ended after step {reached}"))
@@ -87,7 +87,7 @@ fn newest(saves: &[TrainCheckpoint], reached: u64, is_cut: bool, every: u64) -> 
     }
 }
 
-/// What the caller knew before those who wait: that a save is as safe as its mode promises when it returns.
+/// What the mode guarantees when a save returns, known before the waiting threads report it.
 fn told(mode: Mode, save: TrainCheckpoint) -> TrainCheckpoint {
     let at_return = |found: Option<f64>| found.map(|_| save.stall_s);
     match mode {

@@ -1,4 +1,4 @@
-//! What a run must have in common with the one it goes on from.
+//! What a run must have in common with the one it resumes.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,11 @@ use super::super::trial::Trial;
 const STEP: &str = "step";
 const EPOCH: &str = "epoch";
 const POSITION: &str = "position";
-/// How many samples the data has, and how many of them were not learnt from.
 const SAMPLES: &str = "samples";
 const HELD_OUT: &str = "held out";
-/// What the data is told from other data by.
 const NAMES: &str = "names";
 const SIZES: &str = "sizes";
-/// Told and not compared: who goes on may want to learn more slowly.
+/// Recorded but not compared: the user may want to continue with another rate.
 const LEARNING_RATE: &str = "learning_rate";
 
 /// The settings that decide what the next step does.
@@ -45,7 +43,7 @@ impl Identity {
         Self { fixed, learning_rate: kind.learning_rate().map(|rate| rate.to_string()) }
     }
 
-    /// What a checkpoint says beside its tensors.
+    /// Stored beside the tensors of a checkpoint.
     pub(super) fn notes(&self, step: u64, epoch: u64, position: Option<u64>) -> BTreeMap<String, String> {
         let mut notes: BTreeMap<String, String> =
             self.fixed.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -56,10 +54,10 @@ impl Identity {
         notes
     }
 
-    /// What a checkpoint's notes say otherwise; `None` when they are of the same run.
+    /// `None` if the checkpoint is of the same run.
     pub(super) fn difference(&self, notes: &BTreeMap<String, String>) -> Option<String> {
         let differs = |name: &str| notes.get(name) != self.fixed.get(name);
-        // Where there are more samples or fewer, their names and sizes need no saying.
+        // If the number of samples differs, names and sizes need no mention.
         let is_said = |name: &str| match name {
             NAMES => differs("data") || differs(SAMPLES),
             SIZES => differs("data") || differs(SAMPLES) || differs(NAMES),
@@ -74,21 +72,20 @@ impl Identity {
         (!differences.is_empty()).then(|| differences.join("; "))
     }
 
-    /// What to say when it learns at another rate.
+    /// Note on another learning rate.
     pub(super) fn other_rate(&self, notes: &BTreeMap<String, String>) -> Option<String> {
         let (ours, theirs) = (self.learning_rate.as_ref()?, notes.get(LEARNING_RATE)?);
         (ours != theirs).then(|| format!("the learning rate was {theirs} and is {ours} from now on"))
     }
 }
 
-/// One setting that differs, in words.
 fn difference(name: &str, theirs: Option<&String>, ours: &str) -> String {
-    let Some(theirs) = theirs else { return format!("it has no {name}, and this one's is {ours}") };
+    let Some(theirs) = theirs else { return format!("it has no {name}; this run's is {ours}") };
     match name {
         SAMPLES => format!("its data has {}, not {ours}", counted(theirs, "sample")),
         HELD_OUT => format!("it held out {}, not {ours}", counted(theirs, "sample")),
         "classes" => format!("it has {}, not {ours}", counted(theirs, "class")),
-        NAMES => "the names, labels or order of its samples are others".to_owned(),
+        NAMES => "the names, labels or order of its samples differ".to_owned(),
         SIZES => "the files of its samples have other sizes".to_owned(),
         _ => format!("its {name} is {theirs}, not {ours}"),
     }
@@ -100,7 +97,7 @@ fn counted(n: &str, what: &str) -> String {
     if n == "1" { format!("1 {what}") } else { format!("{n} {what}{plural}") }
 }
 
-/// Samples of the order that a checkpoint's steps used up.
+/// Samples of the order that the checkpoint's steps used.
 pub(super) fn position(notes: &BTreeMap<String, String>) -> Option<u64> {
     notes.get(POSITION)?.parse().ok()
 }
@@ -129,7 +126,7 @@ mod tests {
         let mut other = notes.clone();
         for (name, value, wanted) in [
             (SIZES, "71", "the files of its samples have other sizes"),
-            (NAMES, "8", "the names, labels or order of its samples are others"),
+            (NAMES, "8", "the names, labels or order of its samples differ"),
             (SAMPLES, "23", "its data has 23 samples, not 24"),
             ("classes", "1", "it has 1 class, not 4; its data has 23 samples, not 24"),
         ] {

@@ -1,6 +1,6 @@
-//! When each save was how safe: found out by two threads that wait, so that training does not.
+//! When each save reached which durability, recorded by two threads that wait in place of training.
 //!
-//! Saves become durable in their order, on the first tier as well as on the last, so that one thread for each is enough.
+//! Saves become durable in order on each tier, so one thread per tier suffices.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,10 +11,9 @@ use forebay_checkpoint::{Fate, Handle, Level};
 use forebay_record::{SaveFate, TrainCheckpoint};
 use forebay_units::Clock;
 
-/// A save as far as it is known.
 struct Line {
     save: TrainCheckpoint,
-    /// Whether nothing more is to come.
+    /// Whether its fate is final.
     is_settled: bool,
 }
 
@@ -30,10 +29,9 @@ impl SaveTable {
     }
 }
 
-/// A save to be waited for: its line, when it was asked for, and its handle.
+/// Its line, when it was requested, and its handle.
 type Awaited = (usize, u64, Arc<Handle>);
 
-/// The saves of a run.
 pub(super) struct Ledger {
     table: Arc<SaveTable>,
     waiters: Vec<(Sender<Awaited>, JoinHandle<()>)>,
@@ -59,7 +57,7 @@ impl Ledger {
         Ok(Self { table, waiters })
     }
 
-    /// Enters a save that has returned.
+    /// For a save that has returned.
     pub(super) fn add(&self, step: u64, at_s: f64, asked_ns: u64, stall_s: f64, handle: Arc<Handle>) {
         let save = failed(step, at_s, stall_s);
         let line = {
@@ -68,23 +66,22 @@ impl Ledger {
             lines.len() - 1
         };
         for (sender, _) in &self.waiters {
-            // The threads end only after this has gone.
+            // The threads end only after this is dropped.
             let _ = sender.send((line, asked_ns, Arc::clone(&handle)));
         }
     }
 
-    /// Enters a save that was asked for in vain.
+    /// For a save that failed at once.
     pub(super) fn add_failed(&self, step: u64, at_s: f64, stall_s: f64) {
         let save = failed(step, at_s, stall_s);
         self.table.lock().push(Line { save, is_settled: true });
     }
 
-    /// Saves that are still on their way.
     pub(super) fn n_open(&self) -> usize {
         self.table.lock().iter().filter(|line| !line.is_settled).count()
     }
 
-    /// Waits until something is known of another one, for so long at most.
+    /// Until another save settles, or for at most this long.
     pub(super) fn wait(&self, at_most: Duration) {
         let lines = self.table.lock();
         if lines.iter().any(|line| !line.is_settled) {
@@ -92,16 +89,16 @@ impl Ledger {
         }
     }
 
-    /// All saves, once the store is closed and no wait is without an end.
+    /// Called after the store is closed, when every wait has ended.
     pub(super) fn conclude(self) -> Vec<TrainCheckpoint> {
         for (sender, thread) in self.waiters {
             drop(sender);
-            // A panic of the thread has been printed; what it knew is in the book.
+            // The thread's panic was printed; what it recorded remains.
             let _ = thread.join();
         }
         let lines = self.table.lock();
         let concluded = |line: &Line| match line.save {
-            // It never reached the last tier, and was safe on the first.
+            // It never reached the last tier, but was durable on the first.
             save @ TrainCheckpoint { fate: SaveFate::Failed, durable_fast_s: Some(_), .. } => {
                 TrainCheckpoint { fate: SaveFate::OnFast, ..save }
             }
@@ -111,7 +108,7 @@ impl Ledger {
     }
 }
 
-/// A save of which nothing good is known.
+/// The initial entry, until more is known.
 fn failed(step: u64, at_s: f64, stall_s: f64) -> TrainCheckpoint {
     TrainCheckpoint { step, at_s, stall_s, durable_fast_s: None, durable_slow_s: None, fate: SaveFate::Failed }
 }
@@ -125,7 +122,7 @@ fn note(line: &mut Line, level: Level, outcome: forebay_checkpoint::Result<Fate>
                 Ok(Fate::Reached) => (save.durable_slow_s, save.fate) = (Some(after_s), SaveFate::Saved),
                 Ok(Fate::Skipped) => save.fate = SaveFate::Skipped,
                 Ok(Fate::Superseded) => save.fate = SaveFate::Superseded,
-                // The store tells the error to the next save, or when it is closed.
+                // The store reports the error to the next save, or when it is closed.
                 Err(_) => {}
             }
         }

@@ -1,8 +1,7 @@
-//! The checkpoints of a run: when they are made, what they keep, and what a later run goes on from.
+//! The checkpoints of a run: when they are made, what they hold, and how a later run resumes.
 //!
-//! A checkpoint keeps all that the next step depends on: the network's state, how many steps it made, and how many samples of
-//! the order these used up. Everything else follows from the settings, which are kept as notes and must be the same when a
-//! run goes on.
+//! A checkpoint holds everything the next step depends on: the network's state, the number of steps, and how many samples of the
+//! order these used. The rest follows from the settings, which are stored as notes and must be the same when a run is resumed.
 
 mod ask;
 mod end;
@@ -36,19 +35,17 @@ pub(super) use resume::{Start, begin, check};
 use state::Made;
 use traffic::{TierCount, Traffic};
 
-/// What the files of a checkpoint are called.
 const STEM: &str = "model";
-/// How the names of folders of a single run begin.
 const SCRATCH: &str = ".forebay-train-";
-/// How often somebody who waits for the drain is told how much is left.
+/// Interval of events while the drain is awaited.
 const TELL: Duration = Duration::from_millis(100);
 
-/// Whether every run of a plan has folders of its own.
+/// With several runs, each has folders of its own.
 fn is_scratch(plan: &Plan) -> bool {
     plan.warmups + plan.repeats > 1
 }
 
-/// What the next run begins with: what was found, or folders of its own where there are several runs.
+/// The start that was found, or fresh folders if there are several runs.
 pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<Start, Error> {
     match &trial.plan.saves {
         Some(saves) if is_scratch(trial.plan) => {
@@ -66,23 +63,21 @@ pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<
     }
 }
 
-/// Removes the folders of single runs that were killed; says which.
+/// Returns a note per place.
 fn remove_left_overs(places: &Places) -> Vec<String> {
     let said = |place: &Place| {
         let left = forebay_measure::remove_left_overs(&place.dir, SCRATCH);
         let dir = place.dir.escaped();
-        (!left.is_empty()).then(|| format!("removed what a killed run had left in {dir}: {}", left.join(", ")))
+        (!left.is_empty()).then(|| format!("removed leftovers of a killed run in {dir}: {}", left.join(", ")))
     };
     places.nearest_first().filter_map(said).collect()
 }
 
-/// What stays for a later run.
 fn left_to_drain(places: &Places, n_undrained: usize) -> String {
     let (n, slow) = (count(n_undrained as u64, "checkpoint"), places.slow.dir.escaped());
-    format!("{n} still to be drained to {slow}: the next start with --resume does that")
+    format!("{n} still to be drained to {slow}: the next run with --resume does that")
 }
 
-/// Makes the checkpoints of a run.
 pub(super) struct Saver {
     places: Places,
     every: u64,
@@ -93,37 +88,35 @@ pub(super) struct Saver {
     identity: Identity,
     steps_per_epoch: u64,
     made: Option<Made>,
-    /// Bytes of the last state.
+    /// Of the last state.
     n_bytes: u64,
     clock: Arc<dyn Clock>,
     started_ns: u64,
     ledger: Ledger,
     counts: Vec<TierCount>,
     traffic: Option<Traffic>,
-    /// What the tiers had read when the run started.
+    /// Bytes the tiers had read when the run started.
     read_before: u64,
-    /// What went wrong with the drain so far, as it was told.
+    /// Drain failures reported so far.
     troubles: Vec<String>,
-    /// What to say of how the state was copied.
+    /// Note on how the state was copied.
     doubt: OnceLock<String>,
-    /// Steps made so far.
     reached: u64,
-    /// The last save that was not left out, and its step.
+    /// The last save that was not skipped, and its step.
     last: Option<(u64, Arc<Handle>)>,
     /// Folders of this run alone, removed after the store is closed.
     scratch: Vec<Scratch>,
 }
 
-/// What the checkpoints of a run came to.
 pub(super) struct Saved {
     pub(super) checkpoints: TrainCheckpoints,
     pub(super) notes: Vec<String>,
-    /// What went wrong behind training's back.
+    /// A failure in the background.
     pub(super) error: Option<Error>,
 }
 
 impl Saver {
-    /// Opens the places, which are those of the plan or folders of one run below them.
+    /// `places` are the plan's, or folders of this run below them.
     fn open(trial: &Trial<'_>, places: &Places) -> Result<Self, Error> {
         let settings = &trial.plan.settings;
         let made = match (trial.kind.emulation(), settings.checkpoint_size) {
@@ -161,7 +154,7 @@ impl Saver {
         })
     }
 
-    /// Gets the memory that a save needs, before training begins.
+    /// Allocates the memory of saves before training begins.
     fn prepare(&mut self, consumer: &dyn Consumer) -> Result<(), Error> {
         let at = Reached { step: u64::MAX, position: Some(u64::MAX), is_last: false, is_stopping: false };
         let (store, mode) = (&self.store, self.mode);
@@ -174,7 +167,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Counts from the moment at which the run starts.
+    /// Times count from the start of the run.
     pub(super) fn begin(&mut self, started_ns: u64) -> Result<(), Error> {
         self.started_ns = started_ns;
         let gone = Duration::from_nanos(self.clock.now_ns() - started_ns);
@@ -183,7 +176,6 @@ impl Saver {
         Ok(())
     }
 
-    /// The state as it is lent to be saved, and how it lies in files.
     fn with_snapshot<T>(
         &self,
         at: Reached,
@@ -207,8 +199,8 @@ impl Saver {
         acted
     }
 
-    /// Saves if it is the time, or if the run ends here and the state was not saved yet. What went wrong before does not
-    /// keep it from that: it is told once the state is safe on the first tier.
+    /// Saves if it is due, or if the run ends here with an unsaved state. Earlier failures do not prevent it: they are reported
+    /// once the state is durable on the first tier.
     pub(super) fn save(
         &mut self,
         at: Reached,
@@ -243,7 +235,7 @@ impl Saver {
         }
         let stall_s = stall_s();
         self.ledger.add(at.step, at_s, asked_ns, stall_s, Arc::clone(&handle));
-        // One that was left out at once is not waited for by those that follow.
+        // Later saves do not wait for one that was skipped at once.
         if matches!(handle.wait(Level::Staged), Ok(Fate::Reached)) {
             self.last = Some((at.step, handle));
         }
@@ -252,7 +244,7 @@ impl Saver {
         before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
     }
 
-    /// What is known of checkpoints before the first is made.
+    /// Known before the first save.
     fn described(&self) -> TrainCheckpoints {
         let medium = |place: &Place| Medium::new(String::new(), place.tier(), Vec::new());
         TrainCheckpoints {
@@ -271,7 +263,6 @@ impl Saver {
     }
 }
 
-/// The tiers of the places, and what passes each.
 fn counted(places: &Places) -> (Vec<Tier>, Vec<TierCount>) {
     let (mut tiers, mut counts) = (places.tiers(), Vec::new());
     let n_tiers = tiers.len();

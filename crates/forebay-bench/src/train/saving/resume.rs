@@ -1,8 +1,8 @@
 //! What a run begins with: nothing, or the newest good checkpoint of an earlier one.
 //!
-//! All is looked at before anything is opened for writing, so that a run that is refused changes nothing; and under the
-//! folders' locks, so that nobody else changes it meanwhile. The store is opened when the first step is near: what an
-//! earlier run left to be drained would be in the way of what is measured before.
+//! Everything is inspected before anything is opened for writing, so a refused run changes nothing; and under the folders' locks,
+//! so no other process changes them meanwhile. The store is opened right before the first step: draining what an earlier run left
+//! would disturb what is measured before.
 
 use std::time::Duration;
 
@@ -18,27 +18,26 @@ use super::super::trial::Trial;
 use super::identity::{self, Identity};
 use super::{Saver, is_scratch, left_to_drain, remove_left_overs, state};
 
-/// How often a drain that is waited for is looked at, and whether it is to stop.
+/// Poll interval of an awaited drain and of cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a run begins with.
 #[derive(Default)]
 pub(in super::super) struct Start {
-    /// Steps made before.
+    /// Steps made by earlier runs.
     pub(in super::super) step: u64,
-    /// Samples of the order that these used up.
+    /// Samples of the order used by those steps.
     pub(in super::super) position: Option<u64>,
     /// The state after them, until it is loaded.
     pub(super) found: Option<(Restored, Catalog)>,
     pub(in super::super) saver: Option<Saver>,
     /// Held until the store is opened, which locks the folders itself.
     pub(super) locks: Vec<Box<dyn Guard>>,
-    /// The newest checkpoint of the folders when they were looked at.
+    /// When the folders were inspected, to detect changes since.
     pub(super) newest: Option<Name>,
 }
 
 impl Start {
-    /// Opens the places of the checkpoints, where nobody has changed them since they were looked at.
+    /// Fails if another process has changed the folders since they were inspected.
     pub(super) fn open(self, trial: &Trial<'_>, places: &Places) -> Result<Self, Error> {
         drop(self.locks);
         let saver = Saver::open(trial, places)?;
@@ -48,7 +47,6 @@ impl Start {
         Ok(Self { saver: Some(saver), locks: Vec::new(), ..self })
     }
 
-    /// Brings what takes the batches to where the run begins.
     pub(in super::super) fn load(&mut self, consumer: &mut dyn Consumer) -> Result<(), Error> {
         if let Some((restored, catalog)) = self.found.take() {
             let is_learnt = consumer.view()?.is_some();
@@ -60,15 +58,14 @@ impl Start {
         self.saver.as_mut().map_or(Ok(()), |saver| saver.prepare(consumer))
     }
 
-    /// Ends a run that has nothing to do, with what an earlier one left to be drained unless it is to stop: what to say
-    /// of it.
+    /// Ends a run without steps to make: drains what an earlier run left, unless cancelled, and returns a note.
     pub(in super::super) fn nothing_left(
         self,
         trial: &Trial<'_>,
         observer: Observer<'_>,
     ) -> Result<Vec<String>, Error> {
         let (step, wanted) = (self.step, trial.n_steps);
-        let text = format!("the checkpoint is of step {step}, and {wanted} were asked for: nothing is left to do");
+        let text = format!("the checkpoint is of step {step}, and {wanted} were requested: nothing left to do");
         let mut notes = Vec::new();
         tell(text, observer, &mut notes);
         let Some(saves) = &trial.plan.saves else { return Ok(notes) };
@@ -89,11 +86,11 @@ impl Start {
     }
 }
 
-/// Drains what is left, until it is done or to stop.
+/// Until it is done or cancelled.
 fn drain(store: &Store, observer: Observer<'_>) -> Result<(), StoreError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("forebay:drain".to_owned());
-        // Where the system has no thread to spare, nobody watches.
+        // Without a thread to spare, a cancellation is not noticed.
         let Ok(draining) = thread.spawn_scoped(scope, || store.drain()) else { return store.drain().map(drop) };
         while !draining.is_finished() {
             if observer.is_cancelled() {
@@ -106,7 +103,7 @@ fn drain(store: &Store, observer: Observer<'_>) -> Result<(), StoreError> {
     })
 }
 
-/// Looks for what a run shall go on from, and opens the places of its checkpoints; both in vain where every run has its own.
+/// Finds the checkpoint to resume and opens the places; neither if every run has folders of its own.
 pub(in super::super) fn begin(
     trial: &Trial<'_>,
     observer: Observer<'_>,
@@ -127,7 +124,7 @@ pub(in super::super) fn begin(
         }
         (false, None) => Start::default(),
         (true, None) => {
-            tell(format!("no checkpoint in {}: training begins anew", folders(places)), observer, notes);
+            tell(format!("no checkpoint in {}: training starts from scratch", folders(places)), observer, notes);
             Start::default()
         }
         (true, Some(_)) => found(trial, tiers, observer, notes)?,
@@ -136,7 +133,7 @@ pub(in super::super) fn begin(
     Ok(Start { locks, newest: name, ..start })
 }
 
-/// Refuses folders that hold checkpoints already, where a run shall begin anew. Changes nothing, and locks nothing.
+/// Refuses folders with checkpoints if a run begins anew. Neither changes nor locks anything.
 pub(in super::super) fn check(plan: &Plan) -> Result<(), Error> {
     let Some(saves) = plan.saves.as_ref().filter(|saves| !is_scratch(plan) && !saves.resume) else {
         return Ok(());
@@ -148,7 +145,6 @@ pub(in super::super) fn check(plan: &Plan) -> Result<(), Error> {
     }
 }
 
-/// Locks the folders that are there.
 fn locked(tiers: &[Tier]) -> Result<Vec<Box<dyn Guard>>, Error> {
     let holder = format!("process {}", std::process::id());
     let mut locks = Vec::new();
@@ -171,7 +167,7 @@ fn folders(places: &Places) -> String {
     dirs.join(" and ")
 }
 
-/// The newest checkpoint of all, good or not, and the tier that has it.
+/// Intact or not, with the tier that has it.
 fn newest(tiers: &[Tier]) -> Result<Option<(usize, Name)>, Error> {
     let mut newest: Option<(usize, Name)> = None;
     for (at, tier) in tiers.iter().enumerate() {
@@ -185,7 +181,7 @@ fn newest(tiers: &[Tier]) -> Result<Option<(usize, Name)>, Error> {
     Ok(newest)
 }
 
-/// The checkpoints of a tier; none where there is no folder yet.
+/// None if the folder does not exist yet.
 fn names(tier: &Tier) -> Result<Vec<Name>, Error> {
     match tier.names() {
         Err(StoreError::NotFound { .. }) => Ok(Vec::new()),
@@ -193,7 +189,7 @@ fn names(tier: &Tier) -> Result<Vec<Name>, Error> {
     }
 }
 
-/// Reads the newest good checkpoint, and refuses one of another run.
+/// Refuses a checkpoint of another run.
 fn found(
     trial: &Trial<'_>,
     mut tiers: Vec<Tier>,
@@ -201,7 +197,7 @@ fn found(
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
     observer.tell(Event::phase("reading the newest checkpoint"));
-    // A folder that is not there yet is no fault.
+    // A folder that does not exist yet is no error.
     tiers.retain(|tier| !matches!(tier.names(), Err(StoreError::NotFound { .. })));
     let restored = restore(&tiers)?;
     let path = tiers[restored.tier].path_of(restored.name);
@@ -212,7 +208,7 @@ fn found(
     }
     let position = identity::position(&catalog.notes);
     if trial.data.is_some() && position.is_none() {
-        return Err(Error::OtherRun { path, what: "it does not say which samples it has used".to_owned() });
+        return Err(Error::OtherRun { path, what: "it does not record which samples it used".to_owned() });
     }
     restored.passed_over.iter().for_each(|one| tell(passed(one), observer, notes));
     identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observer, notes));
@@ -225,7 +221,7 @@ fn passed(one: &PassedOver) -> String {
     format!("passed over {one}")
 }
 
-/// What the checkpoint's files hold, in whichever format they are.
+/// In whichever format they are.
 fn catalog_of(restored: &Restored) -> Result<Catalog, Error> {
     let files = restored.by_name();
     let known = files.keys().find_map(|file| format::recognise(file));

@@ -1,4 +1,4 @@
-//! The state of what is trained, as tensors and back.
+//! The state of a network or emulated accelerator, as tensors and back.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,9 @@ use forebay_checkpoint::{Dtype, Header, Restored, Tensor};
 use forebay_train::{Entry, State};
 use forebay_units::random::Random;
 
-/// Bytes of a tensor of a state that is made up.
+/// Bytes per tensor of a synthetic state.
 const MADE_TENSOR: u64 = 16 << 20;
 
-/// The state of a network as a checkpoint has it.
 pub(super) fn loaded<'a>(restored: &'a Restored, catalog: &Catalog) -> Result<State<'a>, FormatError> {
     let mut entries = Vec::with_capacity(catalog.tensors.len());
     for tensor in &catalog.tensors {
@@ -24,7 +23,7 @@ pub(super) fn loaded<'a>(restored: &'a Restored, catalog: &Catalog) -> Result<St
     Ok(State { n_steps: restored.name.step, entries })
 }
 
-/// Borrowed where they are aligned, which they are unless another program wrote them.
+/// Borrowed if aligned, which they are unless another program wrote them.
 fn as_floats(bytes: &[u8]) -> Cow<'_, [f32]> {
     // SAFETY: every bit pattern is a float.
     let (before, floats, after) = unsafe { bytes.align_to::<f32>() };
@@ -35,7 +34,7 @@ fn as_floats(bytes: &[u8]) -> Cow<'_, [f32]> {
     words.iter().map(|word| f32::from_le_bytes(*word)).collect()
 }
 
-/// A state for what has none: bytes without any pattern, so that nothing on the way can make them fewer.
+/// A synthetic state of random bytes, which do not compress.
 pub(super) struct Made {
     headers: Vec<Header>,
     values: Vec<Vec<u8>>,

@@ -101,7 +101,7 @@ fn a_run_that_is_stopped_at_a_step_that_was_left_out_saves_it() {
     let fates: Vec<(u64, SaveFate)> = checkpoints.saves.iter().map(|save| (save.step, save.fate)).collect();
     let wanted = [(1, SaveFate::Saved), (2, SaveFate::Skipped), (3, SaveFate::Skipped), (3, SaveFate::Saved)];
     assert_eq!(fates, wanted);
-    assert_eq!(remarks.into_inner().unwrap(), ["the state after step 3 is saved: --resume goes on from there"]);
+    assert_eq!(remarks.into_inner().unwrap(), ["the state after step 3 is saved: --resume continues from there"]);
     assert_eq!(checkpoints.drain_after_s, None, "it was not waited for");
 }
 
@@ -132,7 +132,7 @@ fn folders_of_runs_that_were_killed_are_removed_and_those_in_use_stay() {
         std::fs::create_dir_all(slow.join(of_a_killed_run)).unwrap();
         let plan = Plan { warmups, ..saving(learning(data(dir.path())), dir.path(), 3, Mode::Direct) };
         let record = run_it(&plan).unwrap();
-        let said = format!("removed what a killed run had left in {}: {of_a_killed_run}", slow.display());
+        let said = format!("removed leftovers of a killed run in {}: {of_a_killed_run}", slow.display());
         assert!(record.notes.contains(&said), "{:?}", record.notes);
         assert!(!slow.join(of_a_killed_run).exists());
         assert!(in_use.path().exists() && slow.join(".forebay-train-mine").exists());
@@ -157,5 +157,5 @@ fn a_run_with_nothing_to_do_stops_draining_when_it_is_told_to() {
     let record = of(true);
     assert!(record.cells.is_empty(), "{:?}", record.cells);
     let said = |what: &str| record.notes.iter().any(|note| note.contains(what));
-    assert!(said("nothing is left to do") && said("still to be drained to "), "{:?}", record.notes);
+    assert!(said("nothing left to do") && said("still to be drained to "), "{:?}", record.notes);
 }

@@ -1,4 +1,4 @@
-//! What went to and from the tiers over time: their counts, looked at ten times a second.
+//! Bytes to and from the tiers over time: counters, sampled ten times per second.
 
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
@@ -13,14 +13,13 @@ use forebay_record::TierTraffic;
 
 use super::Saver;
 
-/// What passes a tier.
 #[derive(Clone)]
 pub(super) struct TierCount {
     pub(super) name: String,
     pub(super) counters: Counters,
 }
 
-/// The most that a drain has under way at any time, which a count of what is done lacks.
+/// Most that a drain has in flight, which a counter of completed bytes lacks.
 const IN_FLIGHT: u64 = 32 << 20;
 
 impl Saver {
@@ -28,8 +27,8 @@ impl Saver {
         self.counts.iter().map(|tier| tier.counters.read_bytes()).sum()
     }
 
-    /// Bytes that the tiers read from devices since the run started: at least, and at most. What is read past the page
-    /// cache from a file system on a block device comes from there; of others that is not known.
+    /// Lower and upper bound of the bytes that the tiers read from devices since the run started. Direct reads from a file system
+    /// on a block device come from there; for others it is unknown.
     pub(in super::super) fn read_from_devices(&self) -> RangeInclusive<u64> {
         let read = self.read_bytes() - self.read_before;
         let on_devices = self.places.nearest_first().all(|place| is_on_device(&place.dir));
@@ -38,7 +37,7 @@ impl Saver {
     }
 }
 
-/// Whether a folder's file system has a device of its own; one in memory or of a network has none.
+/// File systems in memory and on a network have none.
 fn is_on_device(dir: &Path) -> bool {
     dir.metadata().is_ok_and(|found| libc::major(found.dev()) != 0)
 }
@@ -46,7 +45,6 @@ fn is_on_device(dir: &Path) -> bool {
 /// Bytes written and read so far.
 type Seen = Vec<[u64; 2]>;
 
-/// A thread that looks at counts.
 pub(super) struct Traffic {
     names: Vec<String>,
     stop: Sender<()>,
@@ -54,7 +52,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Counts from a moment that is so long gone: nothing passed the tiers since.
+    /// `gone`: time since the run's start, during which nothing passed the tiers.
     pub(super) fn start(counts: &[TierCount], gone: Duration) -> std::io::Result<Self> {
         let names = counts.iter().map(|count| count.name.clone()).collect();
         let counts = counts.to_vec();
@@ -67,7 +65,7 @@ impl Traffic {
         let thread = std::thread::Builder::new().name("forebay:traffic".to_owned()).spawn(move || {
             let mut seen = vec![first];
             loop {
-                // Deadlines are absolute: a late look does not move those that follow.
+                // Deadlines are absolute: a late sample does not delay the ones that follow.
                 let due = EVERY * seen.len() as u32;
                 let is_over =
                     stopped.recv_timeout(due.saturating_sub(start.elapsed())) != Err(RecvTimeoutError::Timeout);
@@ -80,9 +78,9 @@ impl Traffic {
         Ok(Self { names, stop, thread })
     }
 
-    /// Ends the thread: megabytes by time, for each tier.
+    /// Megabytes over time, per tier.
     pub(super) fn finish(self) -> Vec<TierTraffic> {
-        // A thread that has ended cannot be told to; its count is then what it has.
+        // A thread that has ended no longer listens; its samples are complete.
         let _ = self.stop.send(());
         let seen = self.thread.join().unwrap_or_default();
         self.names.into_iter().enumerate().map(|(tier, name)| traffic(name, tier, &seen)).collect()

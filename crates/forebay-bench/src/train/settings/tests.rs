@@ -60,7 +60,7 @@ fn auto_emulates_where_there_is_no_gpu_and_says_so() {
 fn auto_without_an_accelerator_trains_on_the_cores_and_says_so() {
     let (accelerator, _, note) = on_machine(&[AUTO], no_gpu());
     assert_eq!(accelerator, CORES);
-    assert_eq!(note.unwrap(), "no CUDA device here (libcuda does not load): alexnet is trained on the cores");
+    assert_eq!(note.unwrap(), "no CUDA device here (libcuda does not load): alexnet is trained on the CPU");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_learning_rate_is_that_of_its_optimiser_unless_one_is_given() {
     assert_eq!(["adam", "adamw", "sgd"].map(|name| rate(&[("optimizer", name)])), [0.0001, 0.0001, 0.01]);
     assert_eq!(rate(&[("optimizer", "sgd"), ("lr", "0.5")]), 0.5);
     let help = TrainSettings::TABLE.iter().find(|setting| setting.name == "lr").unwrap().help;
-    assert!(help.contains("0.0001 by default, and 0.01 with sgd"), "{help}");
+    assert!(help.contains("[default: 0.0001, or 0.01 with sgd]"), "{help}");
 }
 
 #[test]
@@ -114,20 +114,20 @@ fn a_run_counts_whole_batches() {
 fn what_contradicts_itself_is_refused() {
     let network = "an emulated accelerator learns nothing, so `model` would be ignored: leave it out, or give auto as \
                    `device` to emulate only where there is no GPU";
-    let device = "an emulated accelerator takes the place of the device: leave `device` out, or give auto to emulate only \
+    let device = "an emulated accelerator replaces the device: omit `device`, or give auto to emulate only \
                   where there is no GPU";
     let baseline = "an emulated accelerator is measured by the run's own steps: give 0 as `baseline`, or leave it out";
-    let memory = "`device_prefetch` is for a device with memory of its own: a GPU";
+    let memory = "`device_prefetch` needs a GPU";
     let steps = "a run has more than 1,000,000,000,000 images: give fewer `steps`";
     let cases: [(&[(&str, &str)], &str); 10] = [
         (&[("steps", "3"), ("epochs", "1")], "give `steps` or `epochs`, not both"),
-        (&[("synthetic", "true"), ("epochs", "1")], "a batch in memory has no epochs: give `steps`"),
+        (&[("synthetic", "true"), ("epochs", "1")], "a synthetic batch has no epochs: give `steps`"),
         (&[("steps", "1000000000"), ("batch", "100000")], steps),
         (&[EMULATED, ("device", "cpu")], device),
         (&[EMULATED, ("device", "cuda:1")], device),
         (&[EMULATED, ("model", "alexnet")], network),
         (&[EMULATED, ("baseline", "5")], baseline),
-        (&[("precision", "bf16")], "the CPU computes in f32 alone: `precision` is for a GPU"),
+        (&[("precision", "bf16")], "the CPU computes only in f32: `precision` is for a GPU"),
         (&[("device", "cpu"), ("device_prefetch", "1")], memory),
         (&[EMULATED, ("device_prefetch", "1")], memory),
     ];
@@ -161,25 +161,25 @@ fn values_say_what_they_may_be() {
 fn checkpoints_that_contradict_their_places_are_refused() {
     let every = ("checkpoint_every", "20");
     for (name, value) in [every, ("keep", "3"), ("drain_rate", "1MB/s"), ("checkpoint_behind", "wait")] {
-        let said = format!("`{name}` is for checkpoints, of which there are none: give `checkpoint`");
+        let said = format!("`{name}` needs checkpoints: give `checkpoint`");
         assert_eq!(of(&[(name, value)]).check_saves(None), Err(said));
     }
     assert_eq!(of(&[]).check_saves(None), Ok(()));
     let refused = |given: &[(&str, &str)], has_burst| of(given).check_saves(Some(has_burst)).unwrap_err();
-    assert_eq!(refused(&[], true), "how many steps lie between two checkpoints? give `checkpoint_every`");
+    assert_eq!(refused(&[], true), "steps between two checkpoints not given: give `checkpoint_every`");
     let said = "a run of 19 steps makes no checkpoint when one is made every 20";
     assert_eq!(refused(&[every, ("steps", "19")], false), said);
-    let said = "burst saves need a place in front: give `burst`";
+    let said = "burst saves need a burst buffer: give `burst`";
     assert_eq!(refused(&[every, ("checkpoint_mode", "burst")], false), said);
-    let said = "direct saves go to the last place at once: leave `burst` out";
+    let said = "direct saves go straight to the last place: omit `burst`";
     assert_eq!(refused(&[every, ("checkpoint_mode", "direct")], true), said);
-    let said = "a direct save is over when the next one comes: leave `checkpoint_behind` out";
+    let said = "a direct save always ends before the next one: omit `checkpoint_behind`";
     assert_eq!(refused(&[every, ("checkpoint_behind", "skip")], false), said);
-    let said = "`drain_rate` is for what a burst buffer drains: give `burst`";
+    let said = "`drain_rate` needs a burst buffer: give `burst`";
     assert_eq!(refused(&[every, ("drain_rate", "1MB/s")], false), said);
-    let said = "an emulated accelerator has no state of its own to save: give `checkpoint_size`";
+    let said = "an emulated accelerator has no state to save: give `checkpoint_size`";
     assert_eq!(refused(&[every, EMULATED], false), said);
-    let said = "`checkpoint_size` is for an emulated `accelerator`: a network's state has the size it has";
+    let said = "`checkpoint_size` needs an emulated `accelerator`: a network's state has a fixed size";
     assert_eq!(refused(&[every, ("checkpoint_size", "1MB")], false), said);
     let all = [every, ("checkpoint_behind", "coalesce"), ("drain_rate", "1MB/s"), EMULATED, ("checkpoint_size", "1MB")];
     assert_eq!(of(&all).check_saves(Some(true)), Ok(()));

@@ -1,9 +1,9 @@
 //! The ranks of MPI.
 //!
-//! Every call begins with the same small reduction, in which each rank says that it is fine, that it was asked to stop, that it
-//! failed, or that it leaves. So a rank that failed meets the others whatever they were about to do, and all get the same answer. A
-//! rank whose process dies is noticed by what started it; where that does nothing, the others of its host notice and end the job,
-//! or patience ends the wait. Who does not come otherwise is told of now and then, by the first of those that wait.
+//! Every call begins with the same small reduction, in which each rank says that it is fine, was asked to stop, failed, or leaves.
+//! So a failed rank meets the others whatever they were about to do, and all get the same answer. If a rank's process dies, the
+//! launcher notices; if that does nothing, the other ranks of its host notice and end the job, or patience ends the wait. A rank
+//! that is missing otherwise is reported now and then by the first of those that wait.
 
 mod peers;
 mod pending;
@@ -24,27 +24,26 @@ use peers::{Peers, Place};
 use pending::{PIECE, Pending};
 use roll::Roll;
 
-/// A wait this short is spent yielding: sleeping would take longer.
+/// Shorter waits yield: sleeping would take longer.
 const YIELD: Duration = Duration::from_micros(50);
-/// How often a rank that waits looks whether the others of its host are still there.
+/// How often a waiting rank checks that the others of its host are alive.
 const LOOK: Duration = Duration::from_secs(2);
-/// What a job ends with where one of its ranks is gone.
+/// Exit status of a job that lost a rank.
 const STATUS: i32 = 2;
-/// How long the first rank waits before it asks who is there; each of the next few a second longer, so that one of them asks.
+/// When the first rank asks who is there; each of the next few asks a second later, so that only one does.
 const ASK: Duration = Duration::from_secs(5);
-/// How long after that it tells who did not answer; then again when it has waited twice as long.
+/// When it then reports who did not answer; again after each doubling of the wait.
 const ANSWERED: Duration = Duration::from_secs(5);
-/// The longest pause before it tells again.
+/// Longest pause between two reports.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
-/// Questions are not looked for in waits shorter than this.
+/// Shorter waits do not look for questions.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// This process among the others.
 pub struct Mpi {
     universe: ManuallyDrop<Universe>,
     rank: u64,
     size: u64,
-    /// Where every rank runs.
+    /// By rank.
     places: Vec<Place>,
     peers: Peers,
     patience: Duration,
@@ -55,17 +54,16 @@ pub struct Mpi {
 #[derive(Default)]
 struct State {
     n_meetings: i64,
-    /// Who asked after this rank at a meeting that it has not come to yet.
+    /// Questions about a meeting that this rank has not come to yet.
     early: roll::Early,
-    /// What ended it all, once something has.
+    /// What ended the run.
     over: Option<Failed>,
-    /// Whether a rank did not come: MPI is not to be used any more.
+    /// A rank did not come: MPI must not be used any more.
     is_broken: bool,
-    /// Whether that rank's process is gone, so that nobody need wait for it.
+    /// That rank's process is gone: nothing to wait for.
     is_bereft: bool,
 }
 
-/// What a rank says at a meeting.
 enum Word {
     Fine,
     Stop,
@@ -74,7 +72,7 @@ enum Word {
 }
 
 impl Mpi {
-    /// Starts MPI. Waits for other ranks end after `patience`; `observe` is told of those that are long.
+    /// Waits for other ranks end after `patience`; long ones are reported to `observe`.
     ///
     /// # Errors
     /// When MPI cannot be used by several threads, or does not see as many ranks as were started.
@@ -127,7 +125,7 @@ impl Mpi {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reduction that every call begins with, and what follows when not all are fine.
+    /// The reduction that every call begins with, and what follows if not all ranks are fine.
     fn say(&self, state: &mut State, word: Word) -> Result<Verdict, Failed> {
         if let Some(failed) = &state.over {
             return Err(failed.clone());
@@ -158,7 +156,7 @@ impl Mpi {
             return Err(self.failed(rank(failed), String::from_utf8_lossy(&reason).into_owned()));
         }
         if left < n && stays < n {
-            return Err(self.lost(rank(left), "it ended before the others did".to_owned()));
+            return Err(self.lost(rank(left), "it ended before the others".to_owned()));
         }
         Ok(if stops < n { Verdict::Stop } else { Verdict::Go })
     }
@@ -171,7 +169,7 @@ impl Mpi {
         Failed { is_lost: true, ..self.failed(rank, reason) }
     }
 
-    /// Bytes of one rank for all, whatever their length.
+    /// Broadcasts bytes of any length.
     fn tell(&self, state: &mut State, mine: Vec<u8>, from: u64) -> Result<Vec<u8>, Failed> {
         let length = self.wait(state, pending::broadcast((mine.len() as u64).to_le_bytes().to_vec(), from))?;
         let length = usize_of(&length);
@@ -200,12 +198,12 @@ impl Mpi {
         Ok(all)
     }
 
-    /// Waits for an operation of all without keeping a core from others.
+    /// Waits for a collective without keeping a core from readers.
     fn wait<B>(&self, state: &mut State, operation: Pending<B>) -> Result<B, Failed> {
         self.wait_for(state, operation, None)
     }
 
-    /// The same; where only one rank is waited for, it is known which.
+    /// `whom`: the only rank that is waited for, if it is known.
     fn wait_for<B>(&self, state: &mut State, mut operation: Pending<B>, whom: Option<u64>) -> Result<B, Failed> {
         let (start, world) = (Instant::now(), self.world());
         let mut roll = Roll::new(state.n_meetings, &world, std::mem::take(&mut state.early));
@@ -242,7 +240,7 @@ impl Mpi {
         }
     }
 
-    /// Tells who is missing, unless a rank before this one does.
+    /// Reports who is missing, unless a rank before this one does.
     fn tell_of_wait(&self, waited: Duration, roll: &Roll, whom: Option<u64>) {
         let missing = absent(roll, whom);
         if roll.is_led() || missing.is_empty() {
@@ -307,8 +305,8 @@ impl Ranks for Mpi {
 }
 
 impl Drop for Mpi {
-    /// Leaves together with the others. A process that panics, or that has lost one, ends without MPI's farewell: that would
-    /// wait for ever, and what started the processes ends the others when one ends so.
+    /// Leaves together with the others. A process that panics or has lost a rank skips `MPI_Finalize`, which would wait forever;
+    /// the launcher then ends the others.
     fn drop(&mut self) {
         if thread::panicking() {
             return;
@@ -318,7 +316,7 @@ impl Drop for Mpi {
         let (is_broken, is_bereft) = (state.is_broken, state.is_bereft);
         drop(state);
         if is_bereft {
-            // Those on other hosts cannot see it: they would wait until patience ends.
+            // Ranks on other hosts cannot see it: they would wait until patience ends.
             self.world().abort(STATUS);
         }
         if !is_broken {
@@ -333,8 +331,7 @@ fn absent(roll: &Roll, whom: Option<u64>) -> Vec<u64> {
     whom.map_or_else(|| roll.missing(), |rank| vec![rank])
 }
 
-/// Lets others have the core: yields first, then sleeps for a sixteenth of what has been waited, so that a barrier is noticed
-/// at most a sixteenth late.
+/// Yields first, then sleeps for a sixteenth of the wait so far: a barrier is noticed at most a sixteenth late.
 fn rest(waited: Duration) {
     if waited < YIELD {
         thread::yield_now();

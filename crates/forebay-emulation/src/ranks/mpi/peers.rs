@@ -1,38 +1,36 @@
-//! Whether the processes of other ranks on this host are still there, and how they are.
+//! Whether the processes of other ranks on this host are alive, and in which state.
 //!
-//! What starts ranks ends the others when one is killed, unless it is told not to, as `srun` is by default. A process that waits
-//! looks itself then, at those that it can see: of its own host, and not hidden in a container of their own.
+//! Launchers end the other ranks when one is killed, unless they are configured not to, as `srun` is by default. A waiting process then
+//! checks by itself, as far as it can see: on its own host, outside other containers.
 
 use std::fs;
 use std::path::Path;
 
 use super::super::Condition;
 
-/// What tells a process from a later one with its number.
+/// The start time distinguishes a process from a later one with the same pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     pid: u32,
     started: u64,
 }
 
-/// The processes of the other ranks of this host.
 #[derive(Debug, Default)]
 pub(super) struct Peers(Vec<(u64, Process)>);
 
-/// Where a rank runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) pid: Option<u32>,
     pub(super) host: String,
 }
 
-/// How a process introduces itself to the others.
+/// Sent to all ranks at the start.
 pub(super) fn introduction(host: &str) -> String {
     let pid = std::process::id();
     format!("{pid} {} {host}", started(pid).unwrap_or(0))
 }
 
-/// Where those who introduced themselves run, by rank, and which of them are peers of `me`.
+/// Places by rank, and the peers of `me` among them.
 pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<Place>, Peers) {
     let parse = |text: &String| {
         let mut words = text.splitn(3, ' ');
@@ -51,12 +49,12 @@ pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<Place>, Peers) {
 }
 
 impl Peers {
-    /// The first that is gone.
+    /// The first rank that is gone.
     pub(super) fn gone(&self) -> Option<u64> {
         self.0.iter().find(|(_, process)| !process.is_there()).map(|(rank, _)| *rank)
     }
 
-    /// How the process of a rank is; `None` of one that is not of this host, or gone.
+    /// `None` for a rank of another host, and for one that is gone.
     pub(super) fn condition(&self, rank: u64) -> Option<Condition> {
         let (_, process) = self.0.iter().find(|(known, _)| *known == rank).filter(|(_, process)| process.is_there())?;
         let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?.flatten();
@@ -65,7 +63,7 @@ impl Peers {
     }
 }
 
-/// How a process is whose threads are in these states.
+/// From the states of its threads.
 fn condition_of(states: &[String]) -> Option<Condition> {
     let conditions = [
         ("T", Condition::Stopped),
@@ -86,23 +84,22 @@ impl Process {
     }
 }
 
-/// When a process was started, in ticks since the machine was; `None` of one that is not there, or has ended.
+/// In ticks since boot; `None` if the process does not exist or has ended.
 fn started(pid: u32) -> Option<u64> {
     let stat = read_lossy(Path::new(&format!("/proc/{pid}/stat")))?;
     if matches!(state(&stat)?.as_str(), "Z" | "X" | "x") { None } else { words(&stat)?.nth(19)?.parse().ok() }
 }
 
-/// A file of a process, in which its name stands, which may be any bytes.
+/// These files contain the process's name, which may be any bytes.
 fn read_lossy(path: &Path) -> Option<String> {
     fs::read(path).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The letter of a thread's state.
 fn state(stat: &str) -> Option<String> {
     words(stat)?.next().map(str::to_owned)
 }
 
-/// What follows the name, which is in brackets and may hold anything.
+/// The name is in brackets and may contain anything.
 fn words(stat: &str) -> Option<std::str::Split<'_, char>> {
     Some(stat.rsplit_once(") ")?.1.split(' '))
 }

@@ -1,25 +1,25 @@
-//! Operations of MPI that are under way, each with the buffers it reads and writes.
+//! MPI operations in progress, each with the buffers it reads and writes.
 //!
-//! They are asked whether they have ended rather than waited for: MPI's own waiting takes a whole core, which readers need.
+//! They are polled: MPI's own waiting takes a whole core, which readers need.
 
 use std::ffi::c_int;
 
 use mpi::ffi;
 
-/// Bytes of one message at most: MPI counts in 32 bits.
+/// MPI counts in 32 bits.
 pub(super) const PIECE: usize = 1 << 30;
 
-/// What bytes of gathered data are sent with.
+/// Message tag of gathered data.
 const TAG_DATA: c_int = 16;
 
-/// An operation under way. Its buffers live until it has ended; for ever, if it is given up.
+/// Its buffers live until it has ended; they are leaked if it is abandoned.
 pub(super) struct Pending<B> {
     request: ffi::MPI_Request,
     buffers: Option<B>,
 }
 
 impl<B> Pending<B> {
-    /// Starts an operation on buffers whose contents lie on the heap, so that they stay where they are when `B` is moved.
+    /// The buffers' contents must be on the heap, so that they stay in place when `B` is moved.
     fn start(mut buffers: B, start: impl FnOnce(&mut B, &mut ffi::MPI_Request)) -> Self {
         // SAFETY: a constant of the MPI library, read only.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
@@ -27,7 +27,7 @@ impl<B> Pending<B> {
         Self { request, buffers: Some(buffers) }
     }
 
-    /// Whether it has ended. Also drives MPI's progress.
+    /// Also drives MPI's progress.
     pub(super) fn is_done(&mut self) -> bool {
         let mut flag = 0;
         // SAFETY: the request was made by `start`, and is set to null by MPI when it has ended, which may be asked again.
@@ -35,7 +35,6 @@ impl<B> Pending<B> {
         flag != 0
     }
 
-    /// The buffers, once it has ended.
     pub(super) fn take(mut self) -> B {
         self.buffers.take().expect("taken once, since it takes the operation itself")
     }
@@ -48,7 +47,7 @@ impl<B> Drop for Pending<B> {
     }
 }
 
-/// The least of what the ranks hold, value by value; the second of the buffers is the result.
+/// Element-wise minimum over the ranks; the second buffer is the result.
 pub(super) fn least(mine: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
     let result = vec![0; mine.len()];
     Pending::start((mine, result), |(mine, result), request| {
@@ -59,7 +58,7 @@ pub(super) fn least(mine: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
     })
 }
 
-/// The bytes of rank `root` everywhere; all must give as many.
+/// All ranks must pass the same length.
 pub(super) fn broadcast(bytes: Vec<u8>, root: u64) -> Pending<Vec<u8>> {
     Pending::start(bytes, |bytes, request| {
         let (n, root) = (length(bytes), number(root));
@@ -69,7 +68,6 @@ pub(super) fn broadcast(bytes: Vec<u8>, root: u64) -> Pending<Vec<u8>> {
     })
 }
 
-/// Sends bytes to a rank.
 pub(super) fn send(bytes: Vec<u8>, to: u64) -> Pending<Vec<u8>> {
     Pending::start(bytes, |bytes, request| {
         let (n, to) = (length(bytes), number(to));
@@ -79,7 +77,6 @@ pub(super) fn send(bytes: Vec<u8>, to: u64) -> Pending<Vec<u8>> {
     })
 }
 
-/// Receives so many bytes from a rank.
 pub(super) fn receive(n_bytes: usize, from: u64) -> Pending<Vec<u8>> {
     Pending::start(vec![0; n_bytes], |bytes, request| {
         let (n, from) = (length(bytes), number(from));

@@ -1,30 +1,29 @@
 //! Who is at a meeting and who is missing.
 //!
-//! A collective of MPI does not tell whom it waits for. So a rank that has waited for long asks all others, once, whether they are at
-//! the same meeting; those that are, and wait themselves, answer, and one that comes later does so then. Who has not answered is
-//! missing. A short wait costs nothing but the look at a clock.
+//! An MPI collective does not tell whom it waits for. So a rank that has waited long asks all others, once, whether they are at the
+//! same meeting; those that wait there too answer at once, later ones when they come. Those without an answer are missing. A short
+//! wait costs only a look at the clock.
 
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
 
-/// What questions and answers are sent with.
+/// Message tag of questions and answers.
 const TAG: i32 = 17;
 const QUESTION: i64 = 0;
 const ANSWER: i64 = 1;
 
-/// The roll of one meeting, kept by one rank.
 pub(super) struct Roll {
     meeting: i64,
     me: i32,
     is_asked: bool,
-    /// Whether a rank before this one has asked: then that one tells who is missing.
+    /// A rank before this one has asked and will report who is missing.
     is_led: bool,
     here: Vec<bool>,
-    /// Questions of a later meeting: who asked, and of which.
+    /// Questions about a later meeting: who asked, and which meeting.
     early: Early,
 }
 
-/// Questions that are answered when this rank comes to their meeting.
+/// Answered when this rank comes to their meeting.
 pub(super) type Early = Vec<(i32, i64)>;
 
 impl Roll {
@@ -33,12 +32,10 @@ impl Roll {
         Self { meeting, me: world.rank(), is_asked: false, is_led: false, here: vec![false; n], early }
     }
 
-    /// What is to be answered at a later meeting.
     pub(super) fn into_early(self) -> Early {
         self.early
     }
 
-    /// Asks everybody, once.
     pub(super) fn ask(&mut self, world: &SimpleCommunicator) {
         if std::mem::replace(&mut self.is_asked, true) {
             return;
@@ -48,7 +45,7 @@ impl Roll {
         }
     }
 
-    /// Answers what was asked and hears the answers; does not wait. Whoever is at a later meeting was at the earlier one.
+    /// Answers questions and collects answers without waiting. A rank at a later meeting was at the earlier one.
     pub(super) fn hear(&mut self, world: &SimpleCommunicator) {
         let meeting = self.meeting;
         for (from, of) in self.early.extract_if(.., |(_, of)| *of <= meeting).collect::<Early>() {
@@ -69,17 +66,15 @@ impl Roll {
     }
 
     fn answer(&mut self, world: &SimpleCommunicator, from: i32, meeting: i64) {
-        // One that asks at the meeting before still gathers what this rank has sent.
+        // A rank that asks at the meeting before still collects what this rank has sent.
         self.is_led |= from < self.me && meeting + 1 >= self.meeting;
         world.process_at_rank(from).send_with_tag(&[ANSWER, self.meeting][..], TAG);
     }
 
-    /// Whether a rank before this one waits too, and asks.
     pub(super) fn is_led(&self) -> bool {
         self.is_led
     }
 
-    /// Those that did not answer.
     pub(super) fn missing(&self) -> Vec<u64> {
         let me = u64::try_from(self.me).expect("a rank is not negative");
         let not_here = (0..).zip(&self.here).filter(|(_, is_here)| !**is_here).map(|(rank, _)| rank);

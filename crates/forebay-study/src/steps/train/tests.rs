@@ -93,15 +93,15 @@ fn settings_are_named_as_a_study_has_them_and_agree_with_the_places() {
         "give steps or epochs, not both"
     );
     let said = refused(&[every()]);
-    assert_eq!(said, "checkpoint_every is for checkpoints, of which there are none: give checkpoint");
-    assert!(refused(&[("burst", text("optane"))]).starts_with("burst is for checkpoints, "));
+    assert_eq!(said, "checkpoint_every needs checkpoints: give checkpoint");
+    assert!(refused(&[("burst", text("optane"))]).starts_with("burst needs checkpoints: "));
     let said = refused(&[to("hdd")]);
-    assert_eq!(said, "how many steps lie between two checkpoints? give checkpoint_every");
+    assert_eq!(said, "steps between two checkpoints not given: give checkpoint_every");
     let said = refused(&[to("optane → hdd"), every(), ("burst", text("ssd"))]);
     assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
     assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer: give another tier");
     let said = refused(&[to("hdd"), every(), ("checkpoint_mode", text("burst"))]);
-    assert_eq!(said, "burst saves need a place in front: give burst");
+    assert_eq!(said, "burst saves need a burst buffer: give burst");
     let burst = [to("hdd"), every(), ("burst", text("optane")), ("checkpoint_mode", text("burst"))];
     assert_eq!(work(&burst).check(), Ok(()));
     let refused = |name: &str, level: Level| Work::new(Step::Train, 0).set(name, &level).unwrap_err();

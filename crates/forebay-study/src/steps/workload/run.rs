@@ -1,5 +1,3 @@
-//! Running a workload cell.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -14,7 +12,7 @@ use forebay_units::PathText;
 use super::WorkloadTask;
 use crate::steps::{Failed, Stage, StepResult, record};
 
-/// Runs a cell on the data in a folder, with its checkpoints in another, which is empty before each run and gone at the end.
+/// `saves` is emptied before each run and removed at the end.
 pub(in crate::steps) fn run(
     task: &WorkloadTask,
     data: PathBuf,
@@ -41,7 +39,6 @@ pub(in crate::steps) fn run(
     }
 }
 
-/// All runs of a cell.
 struct Runs {
     plan: Plan,
     swept: Swept,
@@ -65,31 +62,30 @@ impl Trial for Runs {
     }
 }
 
-/// Without what is of the process, which has run other cells before.
+/// Drops what describes the process, which has run other cells before.
 fn of_cell(mut cell: WorkloadCell) -> WorkloadCell {
     (cell.totals.first_step_s, cell.totals.peak_rss_bytes) = (None, None);
     cell.processes.iter_mut().for_each(|process| process.peak_rss_bytes = None);
     cell
 }
 
-/// The run in the middle by its utilisation over whole epochs, with the totals of all.
+/// The run with the median utilisation over whole epochs, with the totals of all.
 pub(super) fn middle(mut runs: Vec<WorkloadCell>) -> Option<WorkloadCell> {
     let all: Vec<WorkloadTotals> = runs.iter().map(|run| run.totals.clone()).collect();
-    // What only saves has no utilisation, and its time is as good.
+    // Runs that only save have no utilisation; their time serves as well.
     let by = |run: &WorkloadCell| run.totals.au_epoch.unwrap_or(run.totals.wall_s);
     runs.sort_by(|a, b| by(a).total_cmp(&by(b)));
     let cell = runs.into_iter().nth(all.len().saturating_sub(1) / 2)?;
     Some(WorkloadCell { runs: if all.len() > 1 { all } else { Vec::new() }, ..cell })
 }
 
-/// The plan of a cell.
 pub(super) fn plan(task: &WorkloadTask, data: PathBuf, saves: &Path, on: Stage) -> Result<Plan, String> {
     Ok(Plan {
         settings: task.settings.clone(),
         workload: task.read()?,
         data,
         checkpoints: Place::new(saves),
-        // The cell itself removes them.
+        // The cell removes them itself.
         keeps_checkpoints: true,
         access_log: None,
         tier: on.shaped,
@@ -97,7 +93,7 @@ pub(super) fn plan(task: &WorkloadTask, data: PathBuf, saves: &Path, on: Stage) 
     })
 }
 
-/// A folder that is empty before each run and goes with its cell.
+/// Emptied before each run and removed with its cell.
 struct Swept(PathBuf);
 
 impl Swept {
@@ -112,7 +108,7 @@ impl Swept {
 
 impl Drop for Swept {
     fn drop(&mut self) {
-        // Where this fails, the next run has another try.
+        // If this fails, the next run tries again.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
