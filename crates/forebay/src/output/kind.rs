@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Page,
     /// A CSV table: ours have a known header.
     Table,
+    /// A manual page: ours have forebay in their title.
+    ManPage,
     /// An array or a model. Nothing in such a file says who wrote it, so none is ours.
     Values,
 }
@@ -47,6 +49,7 @@ impl Kind {
                 Ok(head.contains("<meta name=\"generator\" content=\"forebay "))
             }
             Self::Table => Ok(is_our_header(&first_line(path)?)),
+            Self::ManPage => Ok(start(path, HEAD)?.lines().any(|line| line.starts_with(".TH forebay"))),
             Self::Values => Ok(false),
         }
     }
