@@ -1,10 +1,12 @@
 //! `forebay checkpoint bench`: flags in, plan built, measured, table out.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use forebay_bench::checkpoint::{CheckpointSettings, Plan};
 use forebay_measure::{Places, spelled};
+use forebay_units::PathText;
 
 use super::{FolderArgs, TierArgs, files};
 use crate::flags::{Flags, flag};
@@ -36,12 +38,13 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    args.folders.check()?;
+    args.folders.check_usable()?;
     let placements = args.folders.places(&args.tiers, 1)?;
     let plan = args.plan(placements.places)?;
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
+    args.folders.dirs().try_for_each(create)?;
     stop::finishing("the save");
     let (mut record, series) = live::observed("saving", "", stop::flag(), args.quiet, |observer| {
         forebay_bench::checkpoint::run(&plan, live::record(&args.folders.dir), observer).map_err(anyhow::Error::from)
@@ -51,6 +54,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     give(&forebay_report::record(&record), json.as_ref().map(|target| (target, record.to_json())))?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);
     Ok(if is_stopped { Outcome::Missed } else { Outcome::Met })
+}
+
+fn create(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))
 }
 
 impl Args {

@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// The flags of `forebay checkpoint drain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder of the checkpoints
+    /// The folder of the checkpoints; created where it is missing
     dir: PathBuf,
 
     /// The burst buffer: the folder that they are saved to first
@@ -50,7 +50,8 @@ struct Drained {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let folders = FolderArgs { dir: args.dir.clone(), burst_dir: Some(args.burst_dir.clone()) };
-    folders.check()?;
+    super::check_exists(&args.burst_dir)?;
+    folders.check_usable()?;
     let json = args.json.target(folders.dirs())?;
     let tiers = folders.places(&args.tiers, usize::MAX)?.places.tiers();
     let drain_bytes_per_s = args.drain_rate.map(|rate| rate.0);

@@ -21,7 +21,7 @@ use forebay_storage::Profile;
 use forebay_units::PathText;
 use serde::Serialize;
 
-use crate::output::{Outcome, Output, give, to_json};
+use crate::output::{self, Outcome, Output, give, to_json};
 use crate::tier;
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +29,8 @@ pub(crate) enum Command {
     /// Measure what saving and restoring a state costs, beside what the storage would give
     ///
     /// Each mode with each format: one save that is not kept, then those that are, each made durable on all tiers and
-    /// restored, verified, from the nearest one. It works in a hidden folder of its own, which it removes.
+    /// restored, verified, from the nearest one. It works in a hidden folder of its own, which it removes; folders that are missing
+    /// are created, and stay.
     Bench(bench::Args),
     /// List checkpoints, where their copies are, and what was left behind; reads no values and changes nothing
     Ls(ls::Args),
@@ -110,12 +111,17 @@ impl FolderArgs {
         Ok(Grounds { places: Places { slow, fast, keep }, notes })
     }
 
-    /// Refuses folders that are not there, one that is itself a checkpoint, and two that are not apart: nothing here makes
-    /// them.
+    /// Refuses folders that are not there, one that is itself a checkpoint, and two that are not apart.
     fn check(&self) -> Result<()> {
+        self.dirs().try_for_each(check_exists)?;
+        self.check_usable()
+    }
+
+    /// The same for a command that creates folders that are missing.
+    fn check_usable(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
         let Some(fast) = &self.burst_dir else { return Ok(()) };
-        let (near, far) = (fast.canonicalize()?, self.dir.canonicalize()?);
+        let (near, far) = (output::place(fast), output::place(&self.dir));
         if near == far {
             bail!("--burst-dir: {} is the folder of the checkpoints itself", fast.escaped());
         }
@@ -131,9 +137,16 @@ impl FolderArgs {
     }
 }
 
-fn check_folder(dir: &Path) -> Result<()> {
+fn check_exists(dir: &Path) -> Result<()> {
     if !dir.exists() {
         bail!("{}: no such folder", dir.escaped());
+    }
+    Ok(())
+}
+
+fn check_folder(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return files::check_outside(dir);
     }
     if !dir.is_dir() {
         bail!("{} is not a folder", dir.escaped());

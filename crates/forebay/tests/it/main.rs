@@ -33,6 +33,7 @@ mod left_out;
 mod lists;
 mod make;
 mod manual;
+mod new_folders;
 mod odd_names;
 mod outputs;
 mod outputs_table;
