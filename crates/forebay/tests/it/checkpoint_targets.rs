@@ -238,7 +238,7 @@ fn the_exit_status_of_every_command_is_met_missed_or_could_not_run() {
     fs::create_dir(dir.path("empty")).unwrap();
     for (line, code) in [
         ("bench slow --size 1MB --saves 1 --no-ceiling", 0),
-        ("bench missing", 2),
+        ("bench strings.index/new", 2),
         ("ls slow", 0),
         ("ls bad", 0),
         ("ls missing", 2),
@@ -247,7 +247,7 @@ fn the_exit_status_of_every_command_is_met_missed_or_could_not_run() {
         ("verify missing", 2),
         ("drain slow --burst-dir fast", 0),
         ("drain empty --burst-dir bad", 1),
-        ("drain missing --burst-dir fast", 2),
+        ("drain slow --burst-dir missing", 2),
         ("prune slow", 0),
         ("prune missing", 2),
         ("restore slow --to a.safetensors", 0),
