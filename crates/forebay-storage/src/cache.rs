@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::Context;
 use crate::{Error, Operation, Result};
 
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
 /// How much of some files the page cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Residency {
@@ -66,7 +68,15 @@ pub fn evict<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
 pub fn drop_all() -> bool {
     // SAFETY: no arguments, no memory.
     unsafe { libc::sync() };
-    fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+    fs::write(DROP_CACHES, "3").is_ok()
+}
+
+/// Whether [`drop_all`] would be allowed to; drops nothing.
+///
+/// # Errors
+/// Why not. In a container the file is often read-only for root too.
+pub fn may_drop_all() -> io::Result<()> {
+    OpenOptions::new().write(true).open(DROP_CACHES).map(drop)
 }
 
 /// How much of the files is in memory now, by `cachestat`, or `mincore` where that is missing or forbidden.

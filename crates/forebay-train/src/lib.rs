@@ -47,8 +47,8 @@ mod view;
 pub use accelerator::{EmulatedAccelerator, EmulatedStep, Emulation, Law, Manner};
 pub use block::Block;
 pub use engine::{
-    ConvShape, Cpu, Cuda, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part, PoolShape, Precision,
-    Slot, SlotId, SlotKind,
+    ConvShape, Cpu, Cuda, CudaLibrary, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part,
+    PoolShape, Precision, Slot, SlotId, SlotKind, cuda_libraries,
 };
 pub use error::{Error, Result};
 pub use init::Init;

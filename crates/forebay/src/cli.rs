@@ -1,6 +1,10 @@
 //! The command line: what can be asked for.
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::output::Outcome;
+use crate::{checkpoint, data, doctor, ingest, manual, probe, report, study, tier, train, version, watch, workload};
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
 ///
@@ -14,9 +18,27 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What this process was asked for; ends it with usage errors of its own.
-pub(crate) fn command() -> Command {
-    Cli::parse().command
+/// Does what this process was asked for; ends it with usage errors of its own.
+pub(crate) fn run() -> Result<Outcome> {
+    // Looking at the machine takes time, which is spent for nobody else.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "--version") {
+        return version::print_long();
+    }
+    match Cli::parse().command {
+        Command::Checkpoint(command) => checkpoint::run(command),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Data(command) => data::run(command),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Ingest(args) => ingest::run(args),
+        Command::Man(args) => manual::man(&args, Cli::command()),
+        Command::Probe(args) => probe::run(args),
+        Command::Train(args) => train::run(*args),
+        Command::Watch(args) => watch::run(args),
+        Command::Study(command) => study::run(command),
+        Command::Report(args) => report::run(&args),
+        Command::Tier(command) => tier::run(command),
+        Command::Workload(command) => workload::run(command),
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +78,19 @@ pub(crate) enum Command {
     /// Run DLIO's and MLPerf Storage's workloads: list, show, check, size, make, run
     #[command(subcommand)]
     Workload(crate::workload::Command),
+    /// Show what this machine and the storage at PATH allow, what is missing, and how to get it
+    ///
+    /// Each line is ok, limited or missing, with what it costs and a hint. Leaves nothing behind and changes nothing; a PATH
+    /// that cannot be written to is only read. Exit status 0 whatever is missing.
+    Doctor(crate::doctor::Args),
+    /// Print the completions of a shell
+    ///
+    /// For example: forebay completions bash > ~/.local/share/bash-completion/completions/forebay
+    Completions(crate::manual::CompletionsArgs),
+    /// Print a manual page, or write those of all commands into a folder
+    ///
+    /// For example: forebay man --out ~/.local/share/man/man1; then man forebay-ingest
+    Man(crate::manual::ManArgs),
 }
 
 #[cfg(test)]
@@ -68,9 +103,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
-    use clap::CommandFactory;
-
-    use super::{Cli, outputs_table};
+    use super::{Cli, CommandFactory, outputs_table};
 
     /// The arguments of a command and those below it that are paths.
     fn paths(command: &clap::Command, name: &str, found: &mut BTreeSet<(String, String)>) {

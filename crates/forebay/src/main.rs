@@ -7,10 +7,12 @@ mod checkpoint;
 mod cli;
 mod cuda;
 mod data;
+mod doctor;
 mod flags;
 mod home;
 mod ingest;
 mod live;
+mod manual;
 mod output;
 mod probe;
 mod progress;
@@ -20,21 +22,11 @@ mod study;
 mod tier;
 mod train;
 mod values;
+mod version;
 mod watch;
 mod workload;
 
 fn main() -> std::process::ExitCode {
     stop::survive_size_limit();
-    output::exit_code(match cli::command() {
-        cli::Command::Checkpoint(command) => checkpoint::run(command),
-        cli::Command::Data(command) => data::run(command),
-        cli::Command::Ingest(args) => ingest::run(args),
-        cli::Command::Probe(args) => probe::run(args),
-        cli::Command::Train(args) => train::run(*args),
-        cli::Command::Watch(args) => watch::run(args),
-        cli::Command::Study(command) => study::run(command),
-        cli::Command::Report(args) => report::run(&args),
-        cli::Command::Tier(command) => tier::run(command),
-        cli::Command::Workload(command) => workload::run(command),
-    })
+    output::exit_code(cli::run())
 }

@@ -111,10 +111,8 @@ fn of_limit(error: &anyhow::Error) -> Option<String> {
     let found = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()?.raw_os_error())?;
     match found {
         libc::EMFILE => {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: a valid structure that the call fills.
-            let code = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-            let now = if code == 0 { format!(", now {},", limit.rlim_cur) } else { String::new() };
+            let now = crate::doctor::limit(libc::RLIMIT_NOFILE);
+            let now = now.map_or_else(String::new, |(soft, _)| format!(", now {soft},"));
             Some(format!("raise the limit on open files{now} with `ulimit -n`"))
         }
         libc::EFBIG => Some("raise the limit on file sizes with `ulimit -f`".to_owned()),

@@ -31,6 +31,7 @@ pub struct Wrong {
     pub(crate) from: &'static str,
 }
 
+/// What a cell's own arithmetic says of it.
 pub type Checked = Result<(), Wrong>;
 
 impl AnyRecord {

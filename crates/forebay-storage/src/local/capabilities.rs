@@ -49,11 +49,12 @@ impl Capabilities {
             let len = fs::metadata(file)?.len();
             cache::cachestat(&f, len)
         });
-        Self {
-            direct: Support::from(direct),
-            io_uring: Support::from(ring::probe()),
-            cachestat: Support::from(cachestat),
-        }
+        Self { direct: Support::from(direct), io_uring: Self::io_uring(), cachestat: Support::from(cachestat) }
+    }
+
+    /// Tries to make a ring, for which no file is needed.
+    pub fn io_uring() -> Support {
+        Support::from(ring::probe())
     }
 
     pub fn allows(&self, mode: Mode) -> bool {

@@ -59,7 +59,7 @@ pub use raise::{Change, Raised};
 pub use registry::Registry;
 pub use state::{Device, Stage, Tier};
 pub use status::{Condition, Status};
-pub use support::{Obstacle, kernel_support};
+pub use support::{Obstacle, has_loop_devices, kernel_support, limit_support};
 
 /// Where bringing a tier up or taking it down has got to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

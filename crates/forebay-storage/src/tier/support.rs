@@ -3,7 +3,8 @@
 use std::fmt;
 use std::fs;
 
-use super::loop_device;
+use super::throttle::Controller;
+use super::{Result as TierResult, loop_device};
 
 /// The right to mount, by its number in `linux/capability.h`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -43,6 +44,19 @@ pub fn kernel_support() -> Result<(), Obstacle> {
         return Err(Obstacle::NoRights);
     }
     if loop_device::control_exists() { Ok(()) } else { Err(Obstacle::NoLoopDevices) }
+}
+
+/// The version of control groups by which this process may limit a device; looks, and changes nothing.
+///
+/// # Errors
+/// What stands in the way.
+pub fn limit_support() -> TierResult<u8> {
+    Controller::of_this_machine()?.check()
+}
+
+/// Whether the kernel has loop devices; [`kernel_support`] names the first obstacle alone.
+pub fn has_loop_devices() -> bool {
+    loop_device::control_exists()
 }
 
 fn has_right(status: &str, number: u32) -> bool {

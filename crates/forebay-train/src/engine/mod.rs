@@ -10,7 +10,7 @@ mod cuda;
 
 pub use cpu::Cpu;
 pub(crate) use cpu::widest;
-pub use cuda::{Cuda, Precision};
+pub use cuda::{Cuda, CudaLibrary, Precision, cuda_libraries};
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! `forebay checkpoint bench`: flags in, plan built, measured, table out.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use forebay_bench::checkpoint::{CheckpointSettings, Plan};
 use forebay_measure::{Places, spelled};
+use forebay_units::PathText;
 
 use super::{PlaceArgs, files};
 use crate::flags::{Flags, flag};
@@ -37,6 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
+    args.at.folders.dirs().try_for_each(create)?;
     stop::finishing("the save");
     let (mut record, series) = live::observed("saving", "", stop::flag(), args.quiet, |observer| {
         forebay_bench::checkpoint::run(&plan, live::record(&args.at.folders.dir), observer).map_err(anyhow::Error::from)
@@ -45,6 +48,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     record.series = Some(series);
     json.give_record(&record)?;
     Ok(Outcome::of(!stop::flag().load(Ordering::Relaxed)))
+}
+
+fn create(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))
 }
 
 impl Args {

@@ -42,7 +42,11 @@ struct Drained {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
-    let (tiers, json) = args.at.open(&args.json, usize::MAX)?;
+    let folders = &args.at.folders;
+    folders.burst_dir.as_deref().map_or(Ok(()), super::check_exists)?;
+    folders.check_usable()?;
+    let json = args.json.target(folders.dirs())?;
+    let tiers = args.at.places()?.0.tiers();
     let drain_bytes_per_s = args.drain_rate.map(|rate| rate.0);
     let options = Options { drain_bytes_per_s, drains_behind: false, ..Options::default() };
     let store = Store::open(tiers, options)?;

@@ -13,7 +13,7 @@ use forebay_checkpoint::{Name, Piece, Region, Snapshot, Tensor};
 use forebay_units::{PathText, unescape};
 
 use super::placing::{Placing, STATE};
-use crate::output::{Outputs, parent};
+use crate::output::{Outputs, parent, place};
 
 /// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -142,8 +142,7 @@ pub(super) fn is_checkpoint(dir: &Path) -> bool {
 
 /// Refuses a path inside a checkpoint: what lies there is what its manifest names, and goes with it.
 pub(super) fn check_outside(path: &Path) -> Result<()> {
-    let Ok(dir) = parent(path).canonicalize() else { return Ok(()) };
-    match dir.ancestors().find(|dir| is_checkpoint(dir)) {
+    match place(parent(path)).ancestors().find(|dir| is_checkpoint(dir)) {
         Some(inside) => {
             bail!("{} lies inside the checkpoint {}\nhint: choose a path outside it", path.escaped(), inside.escaped())
         }

@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// Measure saving and restoring a state, beside the storage's own rate
     ///
     /// For each mode and format: one warm-up save, then the measured ones, each made durable on all tiers and restored and
-    /// verified from the nearest. Works in a hidden folder of its own, which it removes.
+    /// verified from the nearest. Works in a hidden folder of its own, which it removes. Missing folders are created, and stay.
     Bench(bench::Args),
     /// List checkpoints, their copies and leftovers; reads no values, changes nothing
     Ls(ls::Args),
@@ -89,7 +89,7 @@ struct PlaceArgs {
 impl PlaceArgs {
     /// The places, and what to note of them.
     fn places(&self) -> Result<(Places, Vec<String>)> {
-        self.folders.check()?;
+        self.folders.check_usable()?;
         let (slow, mut notes) = place(&self.folders.dir, self.tier.as_ref())?;
         let fast = self.folders.burst_dir.as_deref().map(|dir| place(dir, self.burst_tier.as_ref())).transpose()?;
         let fast = fast.map(|(place, more)| {
@@ -114,6 +114,12 @@ impl FolderArgs {
 
     /// Refuses folders that are missing, are checkpoints themselves, or lie one in the other.
     fn check(&self) -> Result<()> {
+        self.dirs().try_for_each(check_exists)?;
+        self.check_usable()
+    }
+
+    /// The same for a command that creates folders that are missing.
+    fn check_usable(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
         self.burst_dir.as_deref().map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("DIR", &self.dir)))
     }
@@ -124,9 +130,16 @@ impl FolderArgs {
     }
 }
 
-fn check_folder(dir: &Path) -> Result<()> {
+fn check_exists(dir: &Path) -> Result<()> {
     if !dir.exists() {
         bail!("{}: no such folder", dir.escaped());
+    }
+    Ok(())
+}
+
+fn check_folder(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return files::check_outside(dir);
     }
     if !dir.is_dir() {
         bail!("{} is not a folder", dir.escaped());

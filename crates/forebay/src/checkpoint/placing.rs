@@ -18,7 +18,7 @@ use forebay_checkpoint::{Error, FilePlan, Fs, LocalFs, Piece};
 use forebay_units::PathText;
 
 use super::files::{Target, Written, in_folder};
-use crate::output::remark;
+use crate::output::{parent, remark};
 
 const CHUNK: usize = 4 << 20;
 /// The name of TensorFlow's file about a folder.
@@ -41,9 +41,7 @@ struct Aside {
 impl<'a> Placing<'a> {
     /// Refuses before a byte is written when a name is taken, and removes what killed runs left of these files.
     pub(super) fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
-        if !target.dir.is_dir() {
-            bail!("{}: no such folder", target.dir.escaped());
-        }
+        create_folder(&target.dir)?;
         let closing = layout.close(&vec![0; n_tensors]);
         let plans = || layout.files.iter().chain(&closing);
         for plan in plans() {
@@ -146,6 +144,14 @@ impl Drop for Placing<'_> {
             let _ = fs::remove_file(&file.aside);
         }
     }
+}
+
+/// Creates a folder with those above it, durably: what is put there must not be lost with it.
+fn create_folder(dir: &Path) -> Result<()> {
+    let missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
+    let made: Vec<&Path> = dir.ancestors().take_while(missing).collect();
+    fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))?;
+    Ok(made.into_iter().try_for_each(|made| LocalFs.sync_dir(parent(made)))?)
 }
 
 /// Whether an empty file has the name already, as one that `mktemp` made.

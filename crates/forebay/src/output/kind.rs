@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Page,
     /// A CSV table: ours have a known header.
     Table,
+    /// A manual page: ours have forebay in their title.
+    ManPage,
     /// An array or a model. Nothing in such a file says who wrote it, so none is ours.
     Values,
 }
@@ -42,6 +44,7 @@ impl Kind {
             Self::Json => Ok(is_our_json(BufReader::new(File::open(path)?))),
             Self::Page => Ok(start(path, HEAD)?.contains("<meta name=\"generator\" content=\"forebay ")),
             Self::Table => Ok(start(path, LINE)?.lines().next().is_some_and(is_our_header)),
+            Self::ManPage => Ok(start(path, HEAD)?.lines().any(|line| line.starts_with(".TH forebay"))),
             Self::Values => Ok(false),
         }
     }

@@ -155,7 +155,6 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     assert_eq!(said, "forebay: /proc: nothing can be created there; name another folder\n");
     let said = dir.refused("checkpoint bench slow --mode burst");
     assert_eq!(said, "forebay: --mode burst needs a burst buffer\nhint: give its folder with --burst-dir DIR\n");
-    assert_eq!(dir.refused("checkpoint bench missing"), "forebay: missing: no such folder\n");
     let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
     assert!(said.contains("must not lie inside one another"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 900TB");

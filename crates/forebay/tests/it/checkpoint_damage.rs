@@ -113,7 +113,6 @@ fn a_restore_replaces_nothing_unless_it_is_told_to() {
     assert_eq!(dir.read("out.safetensors"), b"mine");
     dir.met("checkpoint restore slow --to out.safetensors --force");
     assert_eq!(tensor(&dir.read("out.safetensors"), "layer/w"), values(20)[0]);
-    assert_eq!(dir.refused("checkpoint restore slow --to no/out"), "forebay: no: no such folder\n");
     let hidden: Vec<_> = fs::read_dir(dir.path(".")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(hidden.iter().all(|name| !name.to_string_lossy().starts_with(".out")), "nothing half written: {hidden:?}");
 }

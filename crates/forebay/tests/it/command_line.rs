@@ -137,7 +137,7 @@ fn a_target_that_cannot_be_written_is_named_before_the_run() {
 #[test]
 fn help_and_version_are_no_failure() {
     let dir = Dir::new();
-    assert_eq!(dir.met("--version"), format!("forebay {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(dir.met("-V"), format!("forebay {}\n", env!("CARGO_PKG_VERSION")));
     let help = dir.met("--help").split_whitespace().collect::<Vec<_>>().join(" ");
     let status = "Exit status: 0 ran and met what was asked; 1 ran and did not (bad files found by `data verify` or left out by \
                   `data pack`, a missed threshold, an interrupted run); 2 could not run. A measurement names failed samples and \

@@ -94,6 +94,22 @@ impl Controller {
         }
     }
 
+    /// The version, where this process may set limits; looks, and changes nothing.
+    pub(super) fn check(&self) -> Result<u8> {
+        let unlimited = Limits { read_bytes_per_s: 0, write_bytes_per_s: 0, iops: None };
+        let (version, files) = match self {
+            Self::V1 { root, own } => {
+                let setting = v1::setting(root, own, "7:0", unlimited)?;
+                (1, setting.lines.into_iter().map(|line| line.file).collect())
+            }
+            Self::V2 { root, own } => (2, v2::files(root, own)?),
+        };
+        for path in files {
+            OpenOptions::new().write(true).open(&path).attempt("opening", &path)?;
+        }
+        Ok(version)
+    }
+
     /// Whether limits that were set by these lines hold for this process.
     pub(super) fn is_reached_by(&self, lines: &[Line]) -> bool {
         let mut groups = lines.iter().filter_map(|line| line.file.parent());

@@ -21,20 +21,10 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     if root.join("io.max").exists() {
         return Ok(Setting { lines: vec![line(root, number, limits)], notes: Vec::new() });
     }
-    if !lists_io(&root.join("cgroup.controllers")) {
-        return Err(Error::NoController);
-    }
-    if own == root {
-        return Err(Error::RootGroup { root: root.to_owned() });
-    }
-    let switch = root.join("cgroup.subtree_control");
-    if !lists_io(&switch) {
+    if let Some(switch) = switched_off(root, own)? {
         write(&switch, "+io")?;
     }
-    let groups = groups(root)?;
-    if groups.is_empty() {
-        return Err(Error::NoThrottling { path: top(root, own).join("io.max") });
-    }
+    let groups = groups(root, own)?;
     let note = format!(
         "the limits are set in {} top-level control groups, each of which has the full rate: run what you measure in one of \
          them; processes in the root group are not limited",
@@ -43,17 +33,43 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     Ok(Setting { lines: groups.iter().map(|group| line(group, number, limits)).collect(), notes: vec![note] })
 }
 
+/// The files that limits would be written to first; looks, and changes nothing.
+pub(super) fn files(root: &Path, own: &Path) -> Result<Vec<PathBuf>> {
+    if root.join("io.max").exists() {
+        return Ok(vec![root.join("io.max")]);
+    }
+    match switched_off(root, own)? {
+        Some(switch) => Ok(vec![switch]),
+        None => Ok(groups(root, own)?.iter().map(|group| group.join("io.max")).collect()),
+    }
+}
+
+/// The file that switches the controller on for the groups below the root; `None` where it is on.
+fn switched_off(root: &Path, own: &Path) -> Result<Option<PathBuf>> {
+    if !lists_io(&root.join("cgroup.controllers")) {
+        return Err(Error::NoController);
+    }
+    if own == root {
+        return Err(Error::RootGroup { root: root.to_owned() });
+    }
+    let switch = root.join("cgroup.subtree_control");
+    Ok(if lists_io(&switch) { None } else { Some(switch) })
+}
+
 fn lists_io(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|word| word == "io"))
 }
 
 /// The groups just below the root that can be limited, in the order of their names.
-fn groups(root: &Path) -> Result<Vec<PathBuf>> {
+fn groups(root: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(root).attempt("listing", root)?;
     let mut groups: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
     groups.retain(|group| group.join("io.max").exists());
     groups.sort();
-    Ok(groups)
+    match groups.is_empty() {
+        true => Err(Error::NoThrottling { path: top(root, own).join("io.max") }),
+        false => Ok(groups),
+    }
 }
 
 /// The ancestor of a group that is just below the root.
@@ -98,6 +114,7 @@ mod tests {
         let setting = setting(root, &root.join("user.slice/a"), "7:0", LIMITS).unwrap();
         let files: Vec<_> = setting.lines.iter().map(|line| line.file.clone()).collect();
         assert_eq!(files, [root.join("system.slice/io.max"), root.join("user.slice/io.max")]);
+        assert_eq!(super::files(root, &root.join("user.slice/a")).unwrap(), files, "looking finds the same");
         assert_eq!(setting.lines[0].on, "7:0 rbps=163000000 wbps=133000000 riops=max wiops=max");
         assert_eq!(setting.lines[0].off, "7:0 rbps=max wbps=max riops=max wiops=max");
         assert!(setting.notes[0].contains("2 top-level control groups"));
@@ -113,9 +130,12 @@ mod tests {
     #[test]
     fn the_controller_is_switched_on_where_it_is_off() {
         let folder = tree("cpu io\n", "cpu\n", &["user.slice"]);
+        let switch = folder.path().join("cgroup.subtree_control");
+        assert_eq!(files(folder.path(), &folder.path().join("user.slice")).unwrap(), [switch.clone()]);
+        assert_eq!(fs::read_to_string(&switch).unwrap(), "cpu\n", "looking changes nothing");
         setting(folder.path(), &folder.path().join("user.slice"), "7:0", LIMITS).unwrap();
         // The made-up file is overwritten in place; the kernel's own would take the word as an order.
-        assert!(fs::read_to_string(folder.path().join("cgroup.subtree_control")).unwrap().starts_with("+io"));
+        assert!(fs::read_to_string(&switch).unwrap().starts_with("+io"));
     }
 
     #[test]

@@ -60,6 +60,23 @@ const LIBRARIES: [Library; 4] = [
     },
 ];
 
+/// A library that computing on a GPU needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaLibrary {
+    pub name: &'static str,
+    /// Where to get it; `None` when it loads.
+    pub remedy: Option<&'static str>,
+}
+
+/// Tries to load each, the driver first; libraries that the system does not find are taken from these folders. A library is tried when
+/// the iterator gets to it: the first takes milliseconds, all together a second where the disk is slow.
+pub fn cuda_libraries(folders: &[PathBuf]) -> impl Iterator<Item = CudaLibrary> {
+    LIBRARIES.iter().map(|library| {
+        let remedy = library.check(folders).is_err().then_some(library.remedy);
+        CudaLibrary { name: library.name, remedy }
+    })
+}
+
 /// Sees to it that all libraries load, or names the first that does not.
 pub(super) fn check(folders: &[PathBuf]) -> Result<()> {
     LIBRARIES.iter().try_for_each(|library| library.check(folders))

@@ -26,6 +26,7 @@ use conv::{Choice, Conv};
 use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
+pub use library::{CudaLibrary, cuda_libraries};
 use lock::Way;
 use loss::Loss;
 use pool::MaxPool;

@@ -1,0 +1,99 @@
+//! `forebay completions` and `forebay man`: what shells and `man` read, made from the command line's own declaration.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Command;
+use clap_complete::Shell;
+use forebay_units::{PathText, count, did_you_mean};
+
+use crate::output::{Kind, Outcome, Output, Outputs, print, print_data};
+
+/// The flags of `forebay completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that reads it
+    shell: Shell,
+}
+
+/// The flags of `forebay man`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The command whose page is printed, as `checkpoint bench`; forebay itself by default
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+
+    /// Write the pages of all commands into a folder, which is created where it is missing
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    out: Option<PathBuf>,
+
+    /// Replace existing files also where forebay did not write them
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs, mut declared: Command) -> Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut declared, "forebay", &mut script);
+    print_data(&String::from_utf8(script)?)?;
+    Ok(Outcome::Met)
+}
+
+pub(crate) fn man(args: &ManArgs, declared: Command) -> Result<Outcome> {
+    let mut root = declared.disable_help_subcommand(true);
+    // Gives the commands below their whole names: `forebay-checkpoint-bench`.
+    root.build();
+    match &args.out {
+        Some(dir) => write_all(&root, dir, args.force),
+        None => {
+            print_data(&page(find(&root, &args.command)?)?)?;
+            Ok(Outcome::Met)
+        }
+    }
+}
+
+fn write_all(root: &Command, dir: &Path, force: bool) -> Result<Outcome> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))?;
+    let mut commands = Vec::new();
+    collect(root, &mut commands);
+    let mut outputs = Outputs::beside([], force);
+    // All names are looked at before the first page is written.
+    let files =
+        commands.iter().map(|command| outputs.file("--out", &dir.join(format!("{}.1", title(command))), Kind::ManPage));
+    let files: Vec<Output> = files.collect::<Result<_>>()?;
+    for (file, command) in files.iter().zip(&commands) {
+        file.write(page(command)?.trim_end())?;
+    }
+    print(&format!("{}: {}\n", dir.escaped(), count(files.len() as u64, "page")))?;
+    Ok(Outcome::Met)
+}
+
+/// A command and all below it.
+fn collect<'a>(command: &'a Command, into: &mut Vec<&'a Command>) {
+    into.push(command);
+    command.get_subcommands().for_each(|below| collect(below, into));
+}
+
+fn find<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command> {
+    let mut command = root;
+    for word in words {
+        let Some(below) = command.find_subcommand(word) else {
+            let names = command.get_subcommands().map(Command::get_name);
+            let hint = did_you_mean(word, names).map_or_else(String::new, |near| format!("\nhint: {near}"));
+            bail!("{} has no command {word:?}{hint}", title(command).replace('-', " "));
+        };
+        command = below;
+    }
+    Ok(command)
+}
+
+fn title(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn page(command: &Command) -> Result<String> {
+    let version = concat!("forebay ", env!("CARGO_PKG_VERSION"));
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).source(version).manual("forebay").render(&mut page)?;
+    Ok(String::from_utf8(page)?)
+}

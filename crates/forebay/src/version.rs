@@ -1,0 +1,27 @@
+//! `forebay --version`: the version, what was built in, and what this machine has.
+
+use anyhow::Result;
+use forebay_storage::Capabilities;
+
+use crate::doctor;
+use crate::output::{Outcome, print};
+
+/// Prints what takes milliseconds to find out; `forebay doctor` looks closer.
+pub(crate) fn print_long() -> Result<Outcome> {
+    let features = [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
+    let features = features.map(|(name, is_on)| format!("{}{name}", if is_on { '+' } else { '-' }));
+    let found = [
+        ("CUDA driver", doctor::has_cuda_driver()),
+        ("MPI", doctor::mpi_launcher().is_some()),
+        ("io_uring", Capabilities::io_uring().is_yes()),
+        ("root", doctor::is_root()),
+    ];
+    let found = found.map(|(name, is_there)| format!("{name} {}", if is_there { "yes" } else { "no" }));
+    print(&format!(
+        "forebay {}\nfeatures: {}\nthis machine: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        features.join(" "),
+        found.join(", ")
+    ))?;
+    Ok(Outcome::Met)
+}
