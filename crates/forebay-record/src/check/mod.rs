@@ -31,6 +31,7 @@ pub struct Wrong {
     pub(crate) from: &'static str,
 }
 
+/// The first summary that contradicts its raw values, if any.
 pub type Checked = Result<(), Wrong>;
 
 impl AnyRecord {
