@@ -1,3 +1,5 @@
+//! Assembles the record of a run from the reports of all ranks.
+
 use forebay_record::{DatasetNote, Disturbed, Judged, Medium, Record, TierKind, WorkloadCell, WorkloadTotals};
 use forebay_units::{PathText, count};
 use forebay_workload::Part;

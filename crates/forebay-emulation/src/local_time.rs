@@ -1,3 +1,5 @@
+//! Local time as DLIO's files write it.
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// As Python writes a time without a zone: "2026-11-16T05:42:10.914314".

@@ -1,3 +1,5 @@
+//! A workload with everything settled: data, checkpoints, devices, results.
+
 use std::path::PathBuf;
 
 use forebay_measure::Place;

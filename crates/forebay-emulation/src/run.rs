@@ -1,3 +1,5 @@
+//! Runs a workload on this rank, and combines the ranks' reports on the first.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

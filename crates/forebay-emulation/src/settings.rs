@@ -1,3 +1,5 @@
+//! Settings of a run beside the workload itself, shared by the command and studies.
+
 use forebay_measure::Refused;
 use forebay_measure::value::{flag, integer, number, some};
 use forebay_record::Level;

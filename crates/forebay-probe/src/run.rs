@@ -1,3 +1,5 @@
+//! Runs all cells of a probe, and adds notes on what limits their meaning.
+
 use forebay_measure::{Event, Observer, Rounds};
 use forebay_record::{CacheState, Engine, ProbeCell, ProbeMode, Record};
 use forebay_units::{Bytes, PathText};

@@ -1,3 +1,5 @@
+//! Settings of a probe, shared by the command and studies.
+
 use forebay_measure::value::{bytes, integer, list, one_of, parsed, some};
 use forebay_measure::{Level, Refused};
 use forebay_record::Engine;

@@ -1,3 +1,5 @@
+//! One cell of a probe on its target, and one timed run of it.
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::PathBuf;

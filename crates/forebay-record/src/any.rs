@@ -1,3 +1,5 @@
+//! Records whose command is not known before they are read.
+
 use serde::Deserialize;
 
 use crate::{CheckpointCell, DatasetNote, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};

@@ -15,7 +15,7 @@ const FIXED: [&str; 4] = ["time", "elapsed_s", "late_s", "mark"];
 /// Separates several marks of one row.
 const BETWEEN_MARKS: &str = "; ";
 
-/// One tick of the series as CSV has it.
+/// One tick of a series, borrowed for writing.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// In seconds since the beginning of the series.

@@ -1,3 +1,5 @@
+//! Repeats that other processes disturbed, kept in the cell so that reports can mark it.
+
 use serde::{Deserialize, Serialize};
 
 /// What other processes took while something was measured.

@@ -1,3 +1,5 @@
+//! Builds the levels of a cell by name, without unknown and empty ones.
+
 use crate::{Level, Levels, Medium};
 
 /// Unknown and empty levels are left out.

@@ -1,3 +1,5 @@
+//! Generates or packs the data that a study's cells read.
+
 use std::sync::atomic::AtomicBool;
 
 use forebay_dataset::{Control, Fault, Progress, pack};

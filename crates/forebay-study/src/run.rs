@@ -1,3 +1,5 @@
+//! Runs the cells of a plan in random order and records each as soon as it is done.
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;

@@ -1,3 +1,5 @@
+//! Medians of a mode and format, with a note if the times are scattered.
+
 use forebay_checkpoint::Mode;
 use forebay_measure::Place;
 use forebay_record::{CheckpointCell, CheckpointSample, Medium};

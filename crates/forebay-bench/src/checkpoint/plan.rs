@@ -1,3 +1,5 @@
+//! Settings and plan of a checkpoint benchmark.
+
 use std::path::PathBuf;
 use std::str::FromStr;
 

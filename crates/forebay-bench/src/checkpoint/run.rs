@@ -1,3 +1,5 @@
+//! Runs each mode with each format, and fails if a restored state differs.
+
 use std::path::PathBuf;
 use std::slice;
 

@@ -1,3 +1,5 @@
+//! Settings and plan of an ingest run.
+
 use std::path::PathBuf;
 
 use forebay_format::example::KeyNames;

@@ -1,3 +1,5 @@
+//! Runs the thread counts of an ingest plan in rounds.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

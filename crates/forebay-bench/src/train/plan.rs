@@ -1,3 +1,5 @@
+//! A training run with everything settled: data, devices, checkpoints, rounds.
+
 use std::path::PathBuf;
 
 use forebay_checkpoint::Mode;

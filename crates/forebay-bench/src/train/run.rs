@@ -1,3 +1,5 @@
+//! Checks the data against the network, then runs the plan.
+
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;

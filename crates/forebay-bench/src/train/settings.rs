@@ -1,3 +1,5 @@
+//! Settings of a training run, their defaults and contradictions.
+
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_measure::value::{
     bytes, bytes_per_s, flag, integer, io, number, one_of, parsed, seed, some, threads, word,

@@ -1,3 +1,5 @@
+//! Totals of a run, from its steps and its workers' times.
+
 use forebay_measure::laps::Part;
 use forebay_measure::stall::Work;
 use forebay_pipeline::{Stats, Times};

@@ -1,3 +1,5 @@
+//! Evaluates a network on held-out samples at the end of an epoch.
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_pipeline::Stats;

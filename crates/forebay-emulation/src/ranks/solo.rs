@@ -1,3 +1,5 @@
+//! The ranks of a process on its own, which never waits.
+
 use super::{Failed, Ranks, Verdict};
 
 /// A process on its own.

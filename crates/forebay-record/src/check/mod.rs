@@ -31,7 +31,7 @@ pub struct Wrong {
     pub(crate) from: &'static str,
 }
 
-/// What a cell's own arithmetic says of it.
+/// The first summary that contradicts its raw values, if any.
 pub type Checked = Result<(), Wrong>;
 
 impl AnyRecord {

@@ -1,3 +1,5 @@
+//! The record of a study as JSON lines: a head, then cells in the order in which they finished.
+
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};

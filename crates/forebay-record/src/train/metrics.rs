@@ -1,3 +1,5 @@
+//! The metrics of a training, each declared once with its unit and its value.
+
 use super::{NEED_ACCELERATORS, TrainCell, TrainTotals};
 use crate::check::Checked;
 use crate::level::LevelsOf;

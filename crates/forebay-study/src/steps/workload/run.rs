@@ -1,3 +1,5 @@
+//! Runs a workload cell several times and keeps the median run.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
