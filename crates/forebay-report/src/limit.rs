@@ -68,10 +68,11 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
         return Limit::Decoding;
     }
     // Threads beyond the cores wait for their turn while they decode, which only looks like decoding.
-    let crowded = n_cores > 0 && cell.threads > n_cores;
+    let crowd = if n_cores > 0 { (cell.threads as f64 / n_cores as f64).max(1.0) } else { 1.0 };
+    let least = storage / (storage + decoding / crowd);
     match share {
         share if share >= CLEAR => Limit::Storage,
-        share if share <= 1.0 - CLEAR && !crowded => Limit::Decoding,
+        _ if least <= 1.0 - CLEAR => Limit::Decoding,
         _ => Limit::Both,
     }
 }

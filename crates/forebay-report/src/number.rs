@@ -106,25 +106,18 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Seconds in a sentence: "0.42 s", "200 s"; less than a millisecond is told in smaller units: "0.1 ms", "12.0 µs".
+/// Seconds in a sentence: "0.42 s", "200 s"; less than a tenth in a smaller unit: "74.2 ms", "120 µs".
 pub(crate) fn brief_seconds(seconds: f64) -> String {
-    if !seconds.is_finite() {
-        return UNKNOWN.to_owned();
-    }
-    let (size, sign) = (seconds.abs(), if seconds < 0.0 { "−" } else { "" });
-    match size {
-        0.000_995.. | 0.0 => format!("{} s", quantity(seconds)),
-        0.000_05.. => format!("{sign}{:.1} ms", size * 1e3),
-        _ => format!("{sign}{} µs", quantity(size * 1e6)),
-    }
+    let is_small = seconds != 0.0 && seconds.abs() < 0.0995;
+    if is_small { microseconds(seconds * 1e6) } else { finite(seconds, |seconds| format!("{} s", quantity(seconds))) }
 }
 
 /// Microseconds with a fitting unit: "85 µs", "1.20 ms", "2.31 s".
 pub(crate) fn microseconds(us: f64) -> String {
     match us {
         us if !us.is_finite() => UNKNOWN.to_owned(),
-        us if us < 999.5 => format!("{} µs", quantity(us)),
-        us if us < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
+        us if us.abs() < 999.5 => format!("{} µs", quantity(us)),
+        us if us.abs() < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
         _ => format!("{} s", quantity(us / 1e6)),
     }
 }
@@ -166,7 +159,7 @@ mod tests {
         assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
         assert_eq!(
             [0.42, 1.2e-4, -1.2e-4, 1.2e-5, 0.0].map(seconds),
-            ["0.42 s", "0.1 ms", "−0.1 ms", "12.0 µs", "0.00 s"]
+            ["0.42 s", "120 µs", "−120 µs", "12.0 µs", "0.00 s"]
         );
         assert_eq!(brief_seconds(200.0), "200 s");
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);

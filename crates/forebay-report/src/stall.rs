@@ -1,4 +1,4 @@
-//! How much shorter training stands still for a checkpoint when another mode than `direct` saves it.
+//! How much shorter training stalls for a checkpoint when another mode than `direct` saves it.
 //!
 //! A stall is set beside that of the cell that writes the same state straight to the same last tier: what a burst buffer
 //! is bought for.
@@ -68,7 +68,7 @@ pub(crate) fn judged(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
     run.differ(&[cell, direct], ratio).then_some(ratio)
 }
 
-/// How long training stands still for a checkpoint.
+/// How long training stalls for a checkpoint.
 pub(crate) fn stall_s(cell: &StudyCell) -> Option<f64> {
     cell.value(&CheckpointCell::STALL_S).or_else(|| cell.value(&TrainCell::STALL_S))
 }

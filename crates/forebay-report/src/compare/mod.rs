@@ -56,8 +56,8 @@ impl Word {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Noise => "noise: the interval includes 1",
-            Self::Chance => "may be chance: too little for so many comparisons",
-            Self::CannotTell => "cannot tell with one repeat",
+            Self::Chance => "within chance for so many comparisons",
+            Self::CannotTell => "inconclusive: one repeat",
             Self::NotMeasured => "not measured in both",
             Self::Disturbed => "not judged: disturbed",
         }
@@ -275,10 +275,10 @@ impl Comparison<'_> {
             (Word::Faster, "faster"),
             (Word::Slower, "slower"),
             (Word::Noise, "within noise"),
-            (Word::Chance, "apart by no more than chance among so many"),
-            (Word::CannotTell, "measured once, which cannot tell"),
+            (Word::Chance, "within chance for so many comparisons"),
+            (Word::CannotTell, "measured once (inconclusive)"),
             (Word::NotMeasured, "not measured in both"),
-            (Word::Disturbed, "disturbed, and so not judged"),
+            (Word::Disturbed, "disturbed and not judged"),
         ] {
             if self.n(word) > 0 {
                 parts.push(format!("{} {said}", self.n(word)));

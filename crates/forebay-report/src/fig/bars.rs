@@ -17,10 +17,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let second = context.spec.metrics.get(1).map(String::as_str);
     let factor = second.and_then(|second| proportion(&grid.cells, quantity, second));
     if let (Some(second), None) = (second, factor) {
-        remarks.push(format!(
-            "{} rises and falls otherwise than the bars, so that it is given in the data below alone.",
-            metric::axis(second)
-        ));
+        remarks.push(format!("{} is not proportional to the bars; see the data table.", metric::axis(second)));
     }
     let second_axis = second.map(metric::axis);
     let groups = Groups {

@@ -14,7 +14,7 @@ use super::{
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
 /// Why the shares of the mix are not those above the bars.
-const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so that its shares are not \
+const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so its shares are not \
                    those of the bars.";
 
 /// A dataset with its name among several.

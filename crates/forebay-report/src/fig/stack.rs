@@ -59,7 +59,7 @@ pub(super) fn make(context: &Context<'_>, stack: &Stack) -> Drawn {
     let mut remarks = grid.remarks.clone();
     let shown = thinned(&rows, MAX_ROWS, "bars", &mut remarks);
     Drawn {
-        data: data(&rows, stack.order),
+        data: data(&rows, stack),
         caption: (stack.caption)(&shown),
         reading: (stack.reading)(&grid).to_owned(),
         remarks,
@@ -162,8 +162,9 @@ fn legend(rows: &[&Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
     keys.into_iter().map(|(word, class)| Key::swatch(&format!("seg {class}"), word)).collect()
 }
 
-/// Every bar's parts in seconds.
-fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
+/// Every bar's parts in seconds; of bars of 100 %, shares are shown.
+fn data(rows: &[Row<'_>], stack: &Stack) -> Data {
+    let Stack { order, axis, .. } = *stack;
     let mut keys: Vec<&str> = rows.iter().flat_map(|row| row.parts.iter().map(|part| part.key)).collect();
     let place = |key: &str| order.iter().position(|(known, ..)| *known == key).unwrap_or(usize::MAX);
     keys.sort_by_key(|key| (place(key), *key));
@@ -173,7 +174,10 @@ fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
         let word = order.iter().find(|(known, ..)| *known == key).map_or(key, |(_, word, _)| word);
         let seconds = move |row: &&Row<'_>| row.parts.iter().find(|part| part.key == key).map(|part| part.seconds);
         columns = columns.value(key, word, Right, move |row| {
-            let shown = |seconds: f64| format!("{} ({})", brief_seconds(seconds), percent(seconds / row.total));
+            let shown = |seconds: f64| match (percent(seconds / row.total), axis) {
+                (share, Axis::Share) => share,
+                (share, Axis::Seconds) => format!("{} ({share})", brief_seconds(seconds)),
+            };
             Value::maybe(seconds(row), shown)
         });
     }

@@ -140,7 +140,7 @@ fn legend(panels: &[Tier<'_>]) -> Vec<Key> {
     let reads = panels.iter().any(|panel| panel.traffic.read_mb.iter().any(|mb| *mb > 0.0));
     let mut keys = vec![Key::swatch("ahead", "written")];
     keys.extend(reads.then(|| Key::line("tr c0l", "read")));
-    keys.push(Key::swatch("still", "training stands still for a checkpoint"));
+    keys.push(Key::swatch("still", "training stalls for a checkpoint"));
     keys.push(Key::line("limit", "end of the training"));
     keys
 }

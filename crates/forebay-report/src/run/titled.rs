@@ -220,7 +220,7 @@ impl Titled for CheckpointCell {
         };
         let has = |of: fn(&CheckpointCell) -> Option<f64>| record.cells.iter().any(|cell| of(cell).is_some());
         let mut figures =
-            vec![by_mode("stall", "How long training stands still", FigureKind::Bars, &[Self::STALL_S.info.name])];
+            vec![by_mode("stall", "Stall of training per checkpoint", FigureKind::Bars, &[Self::STALL_S.info.name])];
         if has(|cell| cell.durable_fast_s) {
             figures.push(by_mode(
                 "saves",

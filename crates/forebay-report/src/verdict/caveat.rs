@@ -1,8 +1,8 @@
 //! What keeps one from trusting a result blindly.
 
 use forebay_record::{
-    CacheState, CheckpointCell, Disturbed, ExperimentSpec, IngestCell, Scale, Scaled, StudyCell, StudySpec, TierKind,
-    TrainCell, WorkloadCell,
+    CacheState, CheckpointCell, ExperimentSpec, IngestCell, Scale, Scaled, StudyCell, StudySpec, TierKind, TrainCell,
+    WorkloadCell,
 };
 use forebay_units::{count, group_digits};
 
@@ -94,16 +94,22 @@ fn warned(run: &Run<'_>) -> Vec<String> {
     (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; "))).into_iter().collect()
 }
 
-/// Cells that others disturbed, each with what did.
+/// Cells that others disturbed, and what did.
 fn disturbed(run: &Run<'_>) -> Option<String> {
-    let found = || run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?)));
-    let named = |(cell, by): (&StudyCell, Disturbed)| format!("{} ({})", run.name_of(cell), by.cause());
-    let mut names: Vec<String> = found().take(MAX_DISTURBED).map(named).collect();
-    let n = found().count();
-    names.extend((n > MAX_DISTURBED).then(|| format!("and {} more", n - MAX_DISTURBED)));
-    let was =
-        if n == 1 { "1 cell was disturbed and is".to_owned() } else { format!("{n} cells were disturbed and are") };
-    (n > 0).then(|| format!("{was} not judged: {}.", names.join("; ")))
+    let (cells, causes): (Vec<&StudyCell>, Vec<String>) =
+        run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?.cause()))).unzip();
+    let causes: Vec<String> =
+        alike::merged(causes.iter().map(String::as_str)).into_iter().map(|(cause, _)| cause).collect();
+    let n_measured = run.study.cells.iter().filter(|cell| cell.is_measured()).count();
+    let which = match cells.len() {
+        0 => return None,
+        n if n == n_measured => return Some(format!("Disturbed: {}.", listed(&causes))),
+        1 => "1 cell was disturbed and is not judged".to_owned(),
+        n => format!("{n} cells were disturbed and are not judged"),
+    };
+    let mut names: Vec<String> = cells.iter().take(MAX_DISTURBED).map(|cell| run.name_of(cell)).collect();
+    names.extend((cells.len() > MAX_DISTURBED).then(|| format!("and {} more", cells.len() - MAX_DISTURBED)));
+    Some(format!("{which}: {} ({}).", names.join("; "), listed(&causes)))
 }
 
 /// Cells that a cold measurement was asked of and that were not proven cold; a record alone does not say what was asked.
@@ -111,15 +117,15 @@ fn cache(run: &Run<'_>) -> Option<String> {
     let states: Vec<CacheState> = run.caches().collect();
     let n = |wanted| states.iter().filter(|state| **state == wanted).count();
     let (warm, mixed, all) = (n(CacheState::Warm), n(CacheState::Mixed), states.len());
-    if warm + mixed == 0 {
+    // A workload warns of the page cache itself.
+    let is_said = run.cells_of::<WorkloadCell>().any(|(_, cell)| warns_of_cache(cell));
+    if warm + mixed == 0 || is_said {
         return None;
     }
     let shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
     let but = if shaped { " A shaped tier keeps to its profile all the same." } else { "" };
     if warm == all {
-        return Some(format!(
-            "The bytes came from memory: these are warm rates, and say nothing about a real disk.{but}"
-        ));
+        return Some(format!("The bytes came from memory: these are warm rates, not those of a disk.{but}"));
     }
     let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came in part from memory, or it could not be told")]
         .into_iter()
@@ -127,7 +133,11 @@ fn cache(run: &Run<'_>) -> Option<String> {
         .map(|(n, said)| format!("{n} {said}"))
         .collect();
     let cells = if all == run.study.cells.len() { "cells" } else { "cells that moved data" };
-    Some(format!("Not all of the {all} {cells} are proven cold: {}.{but}", listed(&parts)))
+    Some(format!("Of {all} {cells}, not all are proven cold: {}.{but}", listed(&parts)))
+}
+
+fn warns_of_cache(cell: &WorkloadCell) -> bool {
+    cell.totals.warnings.iter().any(|warning| warning.contains("came from the page cache"))
 }
 
 fn emulated(run: &Run<'_>) -> Option<String> {
@@ -146,7 +156,7 @@ fn emulated(run: &Run<'_>) -> Option<String> {
             parts.push(format!("{} {is} {what}", listed(&names)));
         }
     }
-    (!parts.is_empty()).then(|| format!("No such devices were used, they are emulated: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Emulated, no real devices: {}.", parts.join("; ")))
 }
 
 /// Emulated tiers that took checkpoints and that the disk below was too slow for.
@@ -212,13 +222,13 @@ fn once(run: &Run<'_>) -> Option<String> {
     let once = n.iter().filter(|n| **n < 2).count();
     let which = match once {
         0 => return None,
-        all if all == n.len() => "Every cell was measured once: how far repeats lie apart is not known".to_owned(),
+        all if all == n.len() => "Every cell was measured once: the spread between repeats is unknown".to_owned(),
         1 => "1 cell was measured once".to_owned(),
         some => format!("{some} cells were measured once"),
     };
     let so = match n.len() {
         1 => String::new(),
-        _ => format!("; differences of up to {} from such a cell mean nothing", percent(run.noise())),
+        _ => format!("; differences of up to {} from such a cell are noise", percent(run.noise())),
     };
     Some(format!("{which}{so}."))
 }
@@ -230,7 +240,7 @@ fn spread(run: &Run<'_>) -> Option<String> {
         if wide.len() == 1 { ("1 cell".to_owned(), "varies") } else { (format!("{} cells", wide.len()), "vary") };
     (!wide.is_empty()).then(|| {
         format!(
-            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there mean nothing.",
+            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there are noise.",
             percent(WIDE_SPREAD),
             percent(most)
         )

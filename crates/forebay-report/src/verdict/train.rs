@@ -60,9 +60,7 @@ fn of_one(cell: &TrainCell) -> String {
     let saving = totals.checkpoint_s / totals.wall_s;
     if saving >= HARDLY && totals.checkpoint_s > totals.wait_s {
         let still = percent(saving);
-        return format!(
-            "Checkpoints hold the training up most: it stood still {still} of the time for them and computed {au}."
-        );
+        return format!("Checkpoints stall training most: {still} of the time; it computed {au}.");
     }
     if totals.wait_s / totals.wall_s < HARDLY {
         return format!("The accelerator is the limit: it computed {au} of the time{}.", rest(totals));
@@ -104,14 +102,14 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     Some(if widest.is_same() {
         format!("{with} the run time is the same for every {}, within {within}.", widest.differ_in())
     } else if widest.is_open() {
-        format!("{with} run times lie {within} apart, which runs that were measured once may by chance.")
+        format!("{with} run times differ by {within}, which is within the noise of single runs.")
     } else if let Some(later) = widest.same_after_first() {
         let later = percent(later);
         format!(
-            "{with} run times lie {within} apart; without the wait for the first batch they are the same, within {later}."
+            "{with} run times differ by {within}; without the wait for the first batch they are the same, within {later}."
         )
     } else {
-        format!("Prefetch does not hide I/O everywhere: {it} run times still lie {within} apart.")
+        format!("Prefetch does not hide I/O everywhere: {it} run times still differ by {within}.")
     })
 }
 
@@ -233,7 +231,7 @@ fn learnt(cell: &TrainCell) -> Option<String> {
     let mut text = format!("After {} the mean loss is {:.3}", count(cell.epochs.len() as u64, "epoch"), last.loss?);
     if let Some(validation) = last.validation {
         let samples = count(validation.n_samples, "sample");
-        text.push_str(&format!("; of {samples} held out, {} are told right", percent(validation.accuracy)));
+        text.push_str(&format!("; {} of {samples} held out are classified correctly", percent(validation.accuracy)));
     }
     Some(text + ".")
 }

@@ -59,7 +59,7 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     }
     let Some(whole) = au(of) else { return format!("{} ran: {rates}.", capital(&cell.workload)) };
     let why = match cause(cell) {
-        Some(what) if whole < BUSY => format!("; what held them up most is {what}"),
+        Some(what) if whole < BUSY => format!("; the main cause of stalls is {what}"),
         _ => String::new(),
     };
     format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
@@ -143,9 +143,9 @@ fn missed(run: &Run<'_>) -> Option<String> {
     let names: Vec<String> = asked().filter(|(_, cell)| is_missed(cell)).map(|(of, _)| run.name_of(of)).collect();
     let n = asked().count() as u64;
     (n > 0).then(|| match names.is_empty() {
-        true => format!("The utilisation that was asked for was reached by all of {}.", count(n, "cell")),
+        true => format!("All of {} reached the utilisation asked for.", count(n, "cell")),
         false => format!(
-            "{} of {} missed the utilisation that was asked for: {}.",
+            "{} of {} missed the utilisation asked for: {}.",
             names.len(),
             count(n, "cell"),
             names.iter().take(MAX_GROUPS).cloned().collect::<Vec<_>>().join("; ")
@@ -171,10 +171,10 @@ fn judged(cell: &WorkloadCell) -> Option<String> {
         };
         let how = if judged.is_decisive { "" } else { " (for comparison)" };
         let name = crate::metric::name(&judged.what);
-        format!("{name} {value}, at least {} % asked for: {kept}{how}", given(100.0 * judged.limit))
+        format!("{name} {value}, at least {} % required: {kept}{how}", given(100.0 * judged.limit))
     };
     let words: Vec<String> = cell.judged.iter().map(word).collect();
-    (!words.is_empty()).then(|| format!("Limits: {}.", words.join("; ")))
+    (!words.is_empty()).then(|| format!("Thresholds: {}.", words.join("; ")))
 }
 
 /// What the cells of a figure say of processes, group by group.

@@ -51,7 +51,7 @@ fn cells_whose_run_time_is_not_the_same_are_named() {
     );
     let named = "more than 10 % longer than the shortest: hdd, 1 thread (16.9 s) and lustre, 1 thread (14.8 s).";
     assert!(said.ends_with(named), "{said}");
-    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still lie 36 % apart.");
+    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still differ by 36 %.");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_difference_that_is_the_first_batch_alone_is_explained() {
     );
     let headline = verdict["headline"].as_str().unwrap();
     assert!(
-        headline.starts_with("With prefetch run times lie 36 % apart; without the wait for the first batch"),
+        headline.starts_with("With prefetch run times differ by 36 %; without the wait for the first batch"),
         "{headline}"
     );
 }

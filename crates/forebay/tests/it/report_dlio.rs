@@ -111,7 +111,7 @@ fn what_is_missing_is_noted_and_only_what_says_nothing_is_refused() {
     fs::rename(dir.path("kept"), dir.path("out/summary.json")).unwrap();
     dir.write("out/0_output.json", b"{torn");
     let text = dir.met("report --from-dlio out");
-    assert!(text.contains("AU, as DLIO counts 93 %, at least 90 % asked for: met"), "{text}");
+    assert!(text.contains("AU, as DLIO counts 93 %, at least 90 % required: met"), "{text}");
     assert!(text.contains("\nnote: 0_output.json is not read: "), "{text}");
     dir.write("out/summary.json", b"{}");
     fs::remove_file(dir.path("out/per_epoch_stats.json")).unwrap();

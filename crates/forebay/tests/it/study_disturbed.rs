@@ -19,9 +19,9 @@ fn a_study_beside_other_processes_is_marked_and_concludes_nothing() {
     }
     let report: Value = serde_json::from_str(&dir.met("report out --json -")).unwrap();
     let found = &report["runs"][0];
-    let said = "Other processes disturbed every cell that was measured: nothing is concluded.";
+    let said = "Other processes disturbed every measured cell: no conclusion.";
     assert_eq!(found["verdict"]["headline"], said);
-    let others = "No published value could be judged; 1 not judged, since others disturbed it.";
+    let others = "No published value could be judged; 1 disturbed.";
     assert_eq!(found["verdict"]["findings"], json!([others]));
     let caveats = found["verdict"]["caveats"].to_string();
     assert!(caveats.contains("2 cells were disturbed and are not judged: "), "{caveats}");

@@ -1,4 +1,4 @@
-//! What the machine did meanwhile, tick by tick: disks, this process, the processor, and which cell ran when.
+//! Machine activity during the run, tick by tick: disks, this process, the processor, and which cell ran when.
 //!
 //! A long series is thinned out by keeping the lowest and the highest value of neighbouring ticks, so that no peak is lost.
 
