@@ -10,20 +10,15 @@ use crate::markup::Markup;
 use crate::table::{Align, WIDTH, columns, paragraph};
 use crate::visible::visible;
 
-/// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// Unknown; shown as "–".
     Unknown,
-    /// Words.
     Text(String),
-    /// A number and how it is shown.
     Number(f64, String),
-    /// A judgement in a word.
     Word(&'static str, Tone),
 }
 
-/// What a judgement is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -50,7 +45,6 @@ impl Value {
         }
     }
 
-    /// A count.
     pub(crate) fn count(n: u64) -> Self {
         Self::Number(n as f64, forebay_units::group_digits(n))
     }
@@ -61,7 +55,6 @@ impl Value {
         if text.is_empty() { Self::Unknown } else { Self::Text(text) }
     }
 
-    /// What people see.
     pub(crate) fn shown(&self) -> &str {
         match self {
             Self::Unknown => "–",
@@ -97,7 +90,6 @@ struct Column {
     kept: bool,
 }
 
-/// Rows under named columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Data {
     columns: Vec<Column>,
@@ -163,7 +155,6 @@ impl Data {
         self.rows.push(row);
     }
 
-    /// How many rows there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -172,7 +163,6 @@ impl Data {
         self.rows.is_empty()
     }
 
-    /// The table without the columns of these names.
     pub(crate) fn without(&self, names: &[&str]) -> Self {
         let mut data = self.clone();
         data.columns.iter_mut().for_each(|column| column.hidden |= names.contains(&column.name.as_str()));

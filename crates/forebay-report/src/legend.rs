@@ -15,7 +15,6 @@ const MB: &str = "MB is 10^6 bytes.";
 const SPREAD: &str = "± is half the range of the repeats relative to their median.";
 const COLD: &str = "Cold: at most 5 % of the bytes came from memory in every repeat, by the block layer's count.";
 
-/// Sentences on the columns.
 pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     if run.study.cells.is_empty() {
         return Vec::new();

@@ -12,7 +12,6 @@ use crate::order::Order;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
-/// What keeps a cell from being faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Opening and reading took most of the workers' time.
@@ -80,19 +79,16 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
 /// Cells that differ in threads only.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// What they have in common.
     pub(crate) levels: Levels,
     /// What to call it: its tier, or whatever tells it from others.
     pub(crate) name: String,
     pub(crate) read_only: bool,
     /// With the fewest threads.
     pub(crate) first: (&'a StudyCell, &'a IngestCell),
-    /// The fastest.
     pub(crate) best: (&'a StudyCell, &'a IngestCell),
     /// Whether the fastest is faster than the first by more than single runs vary.
     pub(crate) is_gain: bool,
     pub(crate) limit: Limit,
-    /// How its tier is served.
     pub(crate) kind: Option<TierKind>,
 }
 

@@ -122,6 +122,31 @@ pub(crate) fn microseconds(us: f64) -> String {
     }
 }
 
+/// A power of two as people name it: "64 KiB".
+pub(crate) fn binary(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
+pub(crate) fn was(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
+}
+
+/// Each once, where it is first met.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in all {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+    known
+}
+
 /// Names in a row: "a", "a and b", "a, b and c".
 pub(crate) fn listed<T: AsRef<str>>(words: &[T]) -> String {
     match words {
@@ -134,7 +159,6 @@ pub(crate) fn listed<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// The text begun with a capital.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()

@@ -11,7 +11,6 @@ use crate::number::{brief_seconds, listed, percent, seconds};
 use crate::order::Order;
 use crate::run::Run;
 
-/// Factors that count processes.
 const FACTORS: [&str; 2] = ["processes", "accelerators"];
 /// Utilisations, as shares, that are nearer than this are the same.
 const SAME: f64 = 0.03;
@@ -22,7 +21,6 @@ const APART: f64 = 0.15;
 /// A wait at a barrier that is worth a sentence, of the time of a computation.
 const NOTABLE: f64 = 0.1;
 
-/// A number of processes.
 #[derive(Debug)]
 pub(crate) struct Count<'a> {
     pub(crate) cell: &'a StudyCell,
@@ -36,7 +34,6 @@ pub(crate) struct Count<'a> {
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
     factor: &'static str,
-    /// What they have in common.
     pub(crate) levels: Levels,
     pub(crate) experiment: &'a str,
     pub(crate) counts: Vec<Count<'a>>,

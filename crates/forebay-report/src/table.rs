@@ -5,9 +5,7 @@ use crate::visible::visible;
 /// On which side of its column a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
@@ -57,7 +55,6 @@ pub fn columns(rows: &[Vec<String>], align: impl Fn(usize) -> Align) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A terminal's columns.
 pub(crate) const WIDTH: usize = 80;
 
 /// A text in lines of a terminal, indented by so many spaces and, from the second line on, by two more.

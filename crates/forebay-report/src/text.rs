@@ -13,7 +13,6 @@ use crate::table::{paragraph, wrapped};
 use crate::verdict::verdict;
 use crate::visible::for_terminal;
 
-/// Cells that a terminal still shows.
 const MAX_CELLS: usize = 200;
 /// Facts that stand above the text of a single record.
 const HEAD: [&str; 4] = ["data", "settings", "processor", "file system"];
@@ -72,7 +71,6 @@ fn summary_of(section: &Section<'_>) -> String {
     format!("{}{}{glance}", heading(section), sentences(section))
 }
 
-/// What was run on what, and the answer.
 fn heading(section: &Section<'_>) -> String {
     let run = section.run;
     let mut out = format!("{}\n", run.spec().title);

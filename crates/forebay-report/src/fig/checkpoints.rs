@@ -7,7 +7,7 @@
 use forebay_record::{STALL_SPEED_UP, StudyCell, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
-use crate::number::{brief_seconds, given, percent, times};
+use crate::number::{brief_seconds, given, percent, times, was};
 use crate::stall;
 use crate::svg::{NARROW, WIDE};
 
@@ -158,11 +158,8 @@ impl<'a> All<'a> {
         let left_out: u64 =
             self.grid.cells.iter().filter_map(|cell| saved(cell)).map(TrainCheckpoints::n_not_saved).sum();
         if left_out > 0 {
-            let was = if left_out == 1 { "was" } else { "were" };
-            remarks.push(format!(
-                "{} {was} skipped, replaced or failed; the data below says of which run.",
-                count(left_out, "save")
-            ));
+            let (n, was) = (count(left_out, "save"), was(left_out));
+            remarks.push(format!("{n} {was} skipped, replaced or failed; the data below says of which run."));
         }
         remarks
     }

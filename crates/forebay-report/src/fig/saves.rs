@@ -12,12 +12,10 @@ use super::{Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Tip, le
 type Run<'a> = (&'a StudyCell, &'a TrainCheckpoints);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
-    let cells = context.cells();
-    let of = |cell: &'_ &StudyCell| cell.error.is_none();
-    let runs: Vec<Run<'_>> = cells
+    let runs: Vec<Run<'_>> = context
+        .measured::<TrainCell>()
         .into_iter()
-        .filter(of)
-        .filter_map(|cell| Some((cell, cell.measured_one::<TrainCell>()?.checkpoints.as_ref()?)))
+        .filter_map(|(cell, train)| Some((cell, train.checkpoints.as_ref()?)))
         .filter(|(_, saved)| !saved.saves.is_empty())
         .take(palette::N_HUES)
         .collect();
@@ -58,7 +56,6 @@ fn slot((cell, saved): &Run<'_>, step: u64) -> Slot {
     }
 }
 
-/// A save in words, a line a time.
 pub(super) fn describe(save: &TrainCheckpoint) -> String {
     let mut text = format!(
         "checkpoint after step {}, at {}: {}\nstood still {}",

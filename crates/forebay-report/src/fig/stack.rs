@@ -2,7 +2,7 @@
 
 use forebay_record::StudyCell;
 
-use crate::number::{brief_seconds, percent};
+use crate::number::{brief_seconds, distinct, percent};
 use crate::svg::{Canvas, FONT, SMALL, fitted, text_width};
 
 use super::{
@@ -36,7 +36,6 @@ pub(super) enum Axis {
     Seconds,
 }
 
-/// A figure of such bars.
 pub(super) struct Stack {
     pub(super) axis: Axis,
     pub(super) title: &'static str,
@@ -46,7 +45,6 @@ pub(super) struct Stack {
     pub(super) parts: fn(&StudyCell) -> Vec<Part<'_>>,
     pub(super) caption: fn(&[&Row<'_>]) -> String,
     pub(super) reading: fn(&Grid<'_>) -> &'static str,
-    /// Why there may be no picture.
     pub(super) nothing: &'static str,
 }
 
@@ -151,12 +149,7 @@ impl Row<'_> {
 
 /// The legend's entries, in the order of a table of stack.
 fn legend(rows: &[&Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
-    let mut keys: Vec<(&str, &str)> = Vec::new();
-    for part in rows.iter().flat_map(|row| &row.parts) {
-        if !keys.iter().any(|(known, _)| *known == part.word) {
-            keys.push((part.word, part.class));
-        }
-    }
+    let mut keys = distinct(rows.iter().flat_map(|row| &row.parts).map(|part| (part.word, part.class)));
     let place = |word: &str| order.iter().position(|(_, known, _)| *known == word).unwrap_or(usize::MAX);
     keys.sort_by_key(|(word, _)| place(word));
     keys.into_iter().map(|(word, class)| Key::swatch(&format!("seg {class}"), word)).collect()

@@ -84,7 +84,6 @@ struct Point {
     n_steps: usize,
     /// Computing, waiting, copying.
     seconds: [f64; 3],
-    /// Standing still for checkpoints.
     checkpoint_s: f64,
     loss: Option<f64>,
 }

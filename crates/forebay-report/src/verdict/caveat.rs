@@ -11,7 +11,7 @@ use crate::environment::progress;
 use crate::failures;
 use crate::level;
 use crate::limit::Place;
-use crate::number::{listed, percent};
+use crate::number::{distinct, listed, percent, was};
 use crate::order::Order;
 use crate::rated;
 use crate::run::Run;
@@ -22,10 +22,8 @@ const WIDE_SPREAD: f64 = 0.10;
 /// Warnings of workloads that are said one by one.
 const MAX_WARNINGS: usize = 6;
 
-/// Disturbed cells that are named one by one.
 const MAX_DISTURBED: usize = 6;
 
-/// Emulated accelerators that are named one by one.
 const MAX_ACCELERATORS: usize = 8;
 
 /// Everything that a reader has to know, the weightiest first.
@@ -75,8 +73,7 @@ fn not_run(run: &Run<'_>) -> Option<String> {
     let n: usize = by_reason.iter().map(|(_, cells)| cells.len()).sum();
     let said: Vec<String> =
         by_reason.iter().map(|(reason, cells)| format!("{} ({reason})", cells.join("; "))).collect();
-    let was = if n == 1 { "was" } else { "were" };
-    (n > 0).then(|| format!("{} {was} left out: {}.", count(n as u64, "cell"), said.join("; ")))
+    (n > 0).then(|| format!("{} {} left out: {}.", count(n as u64, "cell"), was(n as u64), said.join("; ")))
 }
 
 /// What changes the meaning of a workload's numbers, each kind of warning once with the number of cells it was given in.
@@ -94,7 +91,6 @@ fn warned(run: &Run<'_>) -> Vec<String> {
     (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; "))).into_iter().collect()
 }
 
-/// Cells that others disturbed, and what did.
 fn disturbed(run: &Run<'_>) -> Option<String> {
     let (cells, causes): (Vec<&StudyCell>, Vec<String>) =
         run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?.cause()))).unzip();
@@ -184,12 +180,7 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
     let mut cells: Vec<_> = run.cells_of::<TrainCell>().collect();
     let order = Order::of(run);
     cells.sort_by(|a, b| order.compare(a.0, b.0));
-    let mut named: Vec<String> = Vec::new();
-    for name in cells.iter().filter_map(|(_, cell)| cell.accelerator.as_ref()) {
-        if !named.contains(name) {
-            named.push(name.clone());
-        }
-    }
+    let mut named = distinct(cells.iter().filter_map(|(_, cell)| cell.accelerator.clone()));
     let more = named.len().saturating_sub(MAX_ACCELERATORS);
     if more > 0 {
         named.truncate(MAX_ACCELERATORS);

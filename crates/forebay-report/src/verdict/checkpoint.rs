@@ -10,10 +10,8 @@ use crate::run::Run;
 use crate::saves;
 use crate::stall;
 
-/// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 3;
 
-/// The answer where nothing but checkpoints was measured.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     // One that is written behind the training's back is as durable as late as the one before it.
     let known = || run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.save_mb_per_s().is_some());
@@ -56,7 +54,6 @@ fn of_ceiling(share: Option<f64>, what: &str) -> String {
     share.map(|share| format!(", {} {what}", percent(share))).unwrap_or_default()
 }
 
-/// What it rests on.
 pub(super) fn findings(run: &Run<'_>, published: &[Published<'_>]) -> Vec<String> {
     let cells: Vec<&StudyCell> = run.study.cells.iter().collect();
     let mut findings = shorter(run, published, &cells);

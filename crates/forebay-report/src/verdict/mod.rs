@@ -23,20 +23,15 @@ use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{self, Agreement, Published};
 use crate::run::Run;
 
-/// Places that are spoken of one by one.
 const MAX_PLACES: usize = 4;
 
 /// Repeats that vary by more than this leave open which cell is the best.
 const FAR_APART: f64 = 0.20;
 
-/// What a run says.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct Verdict {
-    /// The answer.
     pub(crate) headline: String,
-    /// What it rests on.
     pub(crate) findings: Vec<String>,
-    /// What to keep in mind.
     pub(crate) caveats: Vec<String>,
 }
 
@@ -106,7 +101,6 @@ fn inspected(run: &Run<'_>) -> Option<String> {
     Some(format!("{} hold {}{size}.", count(found.n_samples, "sample"), found.total_bytes))
 }
 
-/// Who is limited by what.
 fn of_decoding(places: &[&Place<'_>]) -> String {
     let named = |limit: Limit| -> Vec<String> {
         let mut names: Vec<String> =

@@ -3,13 +3,11 @@
 use forebay_record::{Cell, ProbeCell, ProbeMode, StudyCell};
 
 use crate::level;
-use crate::number::{listed, microseconds, quantity};
+use crate::number::{distinct, listed, microseconds, quantity};
 use crate::run::Run;
 
-/// Tiers that are spoken of one by one.
 const MAX_TIERS: usize = 6;
 
-/// A probe with the cell it is of.
 type Probe<'a> = (&'a StudyCell, &'a ProbeCell);
 
 fn tier((cell, probe): &Probe<'_>) -> Option<String> {
@@ -18,14 +16,7 @@ fn tier((cell, probe): &Probe<'_>) -> Option<String> {
 
 /// The tiers in the order of their cells; one without a name where nothing names any.
 fn tiers(run: &Run<'_>) -> Vec<Option<String>> {
-    let mut tiers: Vec<Option<String>> = Vec::new();
-    for probe in run.cells_of::<ProbeCell>() {
-        let tier = tier(&probe);
-        if !tiers.contains(&tier) {
-            tiers.push(tier);
-        }
-    }
-    tiers
+    distinct(run.cells_of::<ProbeCell>().map(|probe| tier(&probe)))
 }
 
 fn best<'a>(run: &'a Run<'a>, of: &Option<String>, mode: ProbeMode) -> Option<Probe<'a>> {

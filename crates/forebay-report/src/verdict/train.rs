@@ -10,7 +10,6 @@ use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
 use crate::run::Run;
 
-/// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 2;
 /// An accelerator that waits for less than this share of the time is the limit itself.
 const HARDLY: f64 = 0.05;
@@ -113,7 +112,6 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     })
 }
 
-/// What the answer rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let experiments = prefetch::experiments(run);
@@ -225,7 +223,6 @@ pub(super) fn charged(by_cause: &ByCause, wait_s: f64, wall_s: f64) -> Option<St
     (!causes.is_empty()).then(|| format!("The wait of {} is charged to {}.", brief_seconds(wait_s), listed(&causes)))
 }
 
-/// What the network learnt by the end.
 fn learnt(cell: &TrainCell) -> Option<String> {
     let last = cell.epochs.last()?;
     let mut text = format!("After {} the mean loss is {:.3}", count(cell.epochs.len() as u64, "epoch"), last.loss?);
@@ -236,7 +233,6 @@ fn learnt(cell: &TrainCell) -> Option<String> {
     Some(text + ".")
 }
 
-/// What would help a cell most.
 pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     if lever.name == "none" || lever.advice.is_empty() {
         return None;
@@ -247,7 +243,6 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     Some(format!("What would help most: {advice}. It would save {most}{saves} of {wall}."))
 }
 
-/// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
     let share = |cell: &StudyCell| cell.value(&TrainCell::WAIT_SHARE).unwrap_or(0.0);

@@ -10,7 +10,6 @@ use crate::run::Run;
 
 /// An accelerator that is used less than this waits enough to speak of it.
 const BUSY: f64 = 0.95;
-/// Groups that are spoken of one by one.
 const MAX_GROUPS: usize = 6;
 
 fn au(cell: &StudyCell) -> Option<f64> {
@@ -108,7 +107,6 @@ fn cause(cell: &WorkloadCell) -> Option<&'static str> {
     all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
 }
 
-/// What it rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let cells: Vec<(&StudyCell, &WorkloadCell)> = run.cells_of::<WorkloadCell>().collect();
     let groups = processes::groups(run);
@@ -160,7 +158,6 @@ fn of_group_named(group: &Group<'_>) -> String {
     }
 }
 
-/// Every limit, and whether it was kept.
 fn judged(cell: &WorkloadCell) -> Option<String> {
     let word = |judged: &Judged| {
         let value = judged.value.map_or("–".to_owned(), percent);

@@ -21,14 +21,12 @@ struct Curve<'a> {
     dashed: bool,
 }
 
-/// Curves of one unit over each other.
 struct Curves<'a> {
     title: &'static str,
     unit: &'static str,
     curves: Vec<Curve<'a>>,
 }
 
-/// Neighbouring ticks as one point.
 #[derive(Clone)]
 struct Point {
     time_s: f64,
