@@ -248,10 +248,12 @@ impl Data {
 
 /// A list is set in two columns from this length on.
 const LONG_LIST: usize = 6;
+/// Characters of a value that has room in such a column.
+const WIDEST_VALUE: usize = 16;
 
 /// Names with their values: a long list in two columns, with the entries that are too wide for one below.
 fn list(entries: Vec<Vec<String>>) -> String {
-    let is_narrow = |entry: &Vec<String>| entry.iter().map(|text| text.chars().count() + 2).sum::<usize>() <= WIDTH / 2;
+    let is_narrow = |entry: &Vec<String>| entry[1].chars().count() <= WIDEST_VALUE;
     let (mut narrow, wide): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_narrow);
     let right = narrow.split_off(narrow.len().div_ceil(2));
     let spare = vec![String::new(); 2];

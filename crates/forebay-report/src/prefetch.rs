@@ -147,7 +147,7 @@ impl Ahead<'_> {
             return within;
         }
         if self.is_open() {
-            return format!("{within}, as runs that were measured once may by chance");
+            return format!("{within}, within the noise of single runs");
         }
         let mut apart: Vec<String> =
             self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();

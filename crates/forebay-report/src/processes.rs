@@ -132,7 +132,7 @@ impl Group<'_> {
             apart if apart < SAME => format!("is about {} for every number of {}", percent(most), self.factor),
             apart if apart < self.same => {
                 let (low, high) = (percent(least), percent(most));
-                format!("lies between {low} and {high}, no further apart than runs that were measured once may")
+                format!("lies between {low} and {high}, within the noise of single runs")
             }
             _ => format!(
                 "goes from {} with {} to {} with {}",
@@ -180,7 +180,7 @@ impl Group<'_> {
         };
         format!(
             "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
-             step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
+             step of every epoch out. Files are divided among them, so an epoch has {} steps with {} {}; with {name}, the first of \
              its {} waited {} for data{}, and that is what was left out.{} Over whole epochs \
              utilisation is {} with {name} and {whole}.{}",
             percent(first.dlio),

@@ -50,7 +50,7 @@ fn cost(cell: &TrainCell, saved: &TrainCheckpoints) -> Option<String> {
     let (all, wall) = (cell.totals.checkpoint_s, cell.totals.wall_s);
     let share = Some(all / wall).filter(|share| share.is_finite());
     Some(format!(
-        "Training stood still for {} each (median), {} in all{}.",
+        "Training stalled for {} each (median), {} in all{}.",
         brief_seconds(median),
         brief_seconds(all),
         share.map(|share| format!(", {} of the run", percent(share))).unwrap_or_default()

@@ -120,7 +120,7 @@ fn of_section(section: &Section<'_>) -> String {
         let _ = write!(out, "\n{}", paragraph(&section.legend.join(" "), 0));
     }
     for note in environment::notes(run) {
-        let _ = write!(out, "{}", paragraph(&format!("note: {note}"), 0));
+        let _ = writeln!(out, "note: {note}");
     }
     out
 }

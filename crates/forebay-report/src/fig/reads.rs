@@ -1,4 +1,4 @@
-//! Megabytes read a second over time: a panel a level of the axis, an area a level of the series, time alike in all.
+//! Megabytes read per second over time: a panel a level of the axis, an area a level of the series, time alike in all.
 //!
 //! The last series, which has most batches made ahead, is filled; the others are outlines on top of it.
 

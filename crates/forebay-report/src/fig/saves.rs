@@ -32,7 +32,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let names = shown.iter().map(|step| group_digits(**step)).collect();
     let groups = Groups {
         slots: shown.iter().map(|step| runs.iter().map(|run| slot(run, **step)).collect()).collect(),
-        ..Groups::new("Standing still for a checkpoint in seconds", (names, "After step"), classes.clone())
+        ..Groups::new("Stall per checkpoint in seconds", (names, "After step"), classes.clone())
     };
     let names: Vec<String> = runs.iter().map(|(cell, _)| level::all(&cell.factors)).collect();
     Drawn {
@@ -58,7 +58,7 @@ fn slot((cell, saved): &Run<'_>, step: u64) -> Slot {
 
 pub(super) fn describe(save: &TrainCheckpoint) -> String {
     let mut text = format!(
-        "checkpoint after step {}, at {}: {}\nstood still {}",
+        "checkpoint after step {}, at {}: {}\nstalled {}",
         group_digits(save.step),
         brief_seconds(save.at_s),
         fate(save.fate),
@@ -96,7 +96,7 @@ fn data(runs: &[Run<'_>]) -> Data {
         .text("at", "cell", |(cell, _)| level::all(&cell.factors))
         .count("step", "after step", |(_, save)| save.step)
         .number("at_s", "at, s", quantity, |(_, save)| save.at_s)
-        .number(TrainCell::STALL_S.info.name, "stood still, s", quantity, |(_, save)| save.stall_s)
+        .number(TrainCell::STALL_S.info.name, "stall, s", quantity, |(_, save)| save.stall_s)
         .number(CheckpointCell::DURABLE_FAST_S.info.name, "durable on the first tier, s", quantity, |(_, save)| {
             save.durable_fast_s
         })

@@ -123,7 +123,7 @@ fn cache(run: &Run<'_>) -> Option<String> {
     if warm == all {
         return Some(format!("The bytes came from memory: these are warm rates, not those of a disk.{but}"));
     }
-    let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came in part from memory, or it could not be told")]
+    let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came partly from memory or could not be checked")]
         .into_iter()
         .filter(|(n, _)| *n > 0)
         .map(|(n, said)| format!("{n} {said}"))
@@ -152,7 +152,7 @@ fn emulated(run: &Run<'_>) -> Option<String> {
             parts.push(format!("{} {is} {what}", listed(&names)));
         }
     }
-    (!parts.is_empty()).then(|| format!("Emulated, no real devices: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Devices are emulated: {}.", parts.join("; ")))
 }
 
 /// Emulated tiers that took checkpoints and that the disk below was too slow for.
@@ -169,7 +169,7 @@ fn held_back(run: &Run<'_>) -> Option<String> {
     let (first, rates) = found.first().map(|(of, tier)| (level::all(&of.factors), tier.rates()))?;
     let first = if first.is_empty() { first } else { format!(", {first}") };
     Some(format!(
-        "The disk below did not give what {} {is} ({rates}{first}): the stalls of {} are the disk's.",
+        "The underlying disk was slower than {} {is} ({rates}{first}): the stalls of {} are the disk's.",
         listed(&tiers),
         count(found.len() as u64, "cell")
     ))
@@ -188,12 +188,8 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
     }
     let trained = run.cells_of::<TrainCell>().filter(|(_, cell)| cell.accelerator.is_none()).count();
     let which = if trained > 0 { "In some cells no" } else { "No" };
-    (!named.is_empty()).then(|| {
-        format!(
-            "{which} network was trained: an accelerator was emulated that takes its time for every step ({}).",
-            listed(&named)
-        )
-    })
+    (!named.is_empty())
+        .then(|| format!("{which} network was trained: the accelerator was emulated ({}).", listed(&named)))
 }
 
 fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
@@ -202,7 +198,7 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.threads).max().unwrap_or(0);
     (n_cores > 0 && decodes && most > n_cores).then(|| {
         format!(
-            "The machine has {}: with more threads than that, decoding cannot become faster, only reading can.",
+            "The machine has {}: more threads than that speed up reading only, not decoding.",
             count(n_cores, "core")
         )
     })

@@ -170,7 +170,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {}{}: as many steps that never wait would take {}.",
+            "The cost of I/O is {}{}: the same steps without waiting would take {}.",
             brief_seconds(cost),
             share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
             brief_seconds(alone)
@@ -179,12 +179,12 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(lever(&cell.lever, totals.wall_s));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator takes {} images/s; {} {}; {}.",
+            "The accelerator consumes {} images/s; {} {}; {}.",
             quantity(feed.takes_images_per_s),
-            if cell.threads == 1 { "1 thread gives".to_owned() } else { count(cell.threads, "thread") + " give" },
+            if cell.threads == 1 { "1 thread delivers".to_owned() } else { count(cell.threads, "thread") + " deliver" },
             quantity(feed.gives_images_per_s),
             match feed.threads_needed {
-                Some(threads) => format!("{} would do", count(threads, "thread")),
+                Some(threads) => format!("{} would suffice", count(threads, "thread")),
                 None => "the storage is the limit, whatever the number of threads".to_owned(),
             }
         )
@@ -207,7 +207,7 @@ fn utilisation(totals: &TrainTotals) -> String {
         ));
     }
     if let Some(overlap) = totals.overlap {
-        text.push_str(&format!("; {} of the pipeline's work was hidden behind the computing", percent(overlap)));
+        text.push_str(&format!("; {} of the pipeline's work overlapped with compute", percent(overlap)));
     }
     text + "."
 }
@@ -220,7 +220,7 @@ pub(super) fn charged(by_cause: &ByCause, wait_s: f64, wall_s: f64) -> Option<St
     let said =
         |(cause, s): (&Cause, &f64)| format!("{} {} ({})", cause.describe(), brief_seconds(*s), percent(s / wait_s));
     let causes: Vec<String> = causes.into_iter().map(said).collect();
-    (!causes.is_empty()).then(|| format!("The wait of {} is charged to {}.", brief_seconds(wait_s), listed(&causes)))
+    (!causes.is_empty()).then(|| format!("Causes of the wait of {}: {}.", brief_seconds(wait_s), listed(&causes)))
 }
 
 fn learnt(cell: &TrainCell) -> Option<String> {

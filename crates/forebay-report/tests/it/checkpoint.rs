@@ -78,7 +78,7 @@ fn a_burst_buffer_that_the_disk_below_holds_back_differs_and_is_named() {
     let reference = &found["runs"][0]["references"][0];
     assert_eq!((&reference["agreement"], &reference["within"]), (&json!("differs"), &json!(0.2)), "{reference}");
     let caveats = found["runs"][0]["verdict"]["caveats"].to_string();
-    let said = "The disk below did not give what optane promises (176 of 512 MB/s, checkpoints on optane → hdd): the stalls of 1 \
+    let said = "The underlying disk was slower than optane promises (176 of 512 MB/s, checkpoints on optane → hdd): the stalls of 1 \
                 cell are the disk's.";
     assert!(caveats.contains(said), "{caveats}");
 }
@@ -206,7 +206,7 @@ fn a_record_of_training_has_its_saves_and_their_traffic() {
         said.contains("5 checkpoints of 600.0 MB, every 20 steps, tensorflow, burst: to optane, then hdd."),
         "{said}"
     );
-    assert!(text(std::slice::from_ref(&run)).contains("\n  Training stood still for "));
+    assert!(text(std::slice::from_ref(&run)).contains("\n  Training stalled for "));
     let lines = csv(&[run]);
     for metric in ["checkpoint_s", "stall_s", "drain_after_s"] {
         assert!(lines.contains(&format!(",{metric},")), "{metric}\n{lines}");

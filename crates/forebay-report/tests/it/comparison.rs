@@ -217,7 +217,7 @@ fn a_cell_of_several_measurements_is_one_cell_and_has_several_values() {
     let run = |name: &str| plain::named_text(name, &chien::jsonl(&lines));
     let found: Value = serde_json::from_str(&json(&[run("a")])).unwrap();
     let caveats = found["runs"][0]["verdict"]["caveats"].to_string();
-    let wanted = format!("Of {n_cells} cells, not all are proven cold: 1 came in part from memory");
+    let wanted = format!("Of {n_cells} cells, not all are proven cold: 1 came partly from memory");
     assert!(caveats.contains(&wanted), "{caveats}");
     let found: Value = serde_json::from_str(&json(&[run("a"), run("b")])).unwrap();
     let summary = found["comparisons"][0]["summary"].as_str().unwrap();

@@ -55,8 +55,8 @@ fn the_verdict_says_what_limits_and_whether_it_agrees() {
         "Decoding, not storage, limits optane on these 2 cores: reading alone gave 12,032 images/s.",
         "11 of 12 published values agree within their tolerance; this one differs: lustre (sequential write, MB/s: 870 against 991.914); \
          3 not judged.",
-        "Emulated, no real devices: hdd, ssd, optane and lustre are shaped in this process.",
-        "The machine has 2 cores: with more threads than that, decoding cannot become faster, only reading can.",
+        "Devices are emulated: hdd, ssd, optane and lustre are shaped in this process.",
+        "The machine has 2 cores: more threads than that speed up reading only, not decoding.",
         "This is the quick scale",
     ] {
         assert!(page.contains(said), "not said: {said}");

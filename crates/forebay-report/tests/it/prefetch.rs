@@ -172,7 +172,7 @@ fn the_headline_names_the_factors_that_vary() {
 fn without_runs_without_prefetch_there_is_no_excess_and_nothing_is_hatched() {
     let mut lines = with_more(&mini::lines(), 2);
     lines.retain(|line| line["experiment"] != "mini-app" || line["factors"]["prefetch"] != 0);
-    let missing = "No train cell of this figure was run without batches made ahead beside one with.";
+    let missing = "No cell of this figure was trained both with and without prefetch.";
     let run = study(&lines);
     let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
     assert!(found["remarks"].to_string().contains(missing), "{}", found["remarks"]);

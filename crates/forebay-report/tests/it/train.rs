@@ -171,10 +171,10 @@ fn a_training_says_where_its_time_went_and_what_would_help() {
     for said in [
         "300 steps of 64 took",
         "AU is 83 % over the whole run, 83 % without the wait for the first batch, 83 % as DLIO counts",
-        "The wait of 1.99 s is charged to storage 1.99 s (100 %).",
+        "Causes of the wait of 1.99 s: storage 1.99 s (100 %).",
         "The cost of I/O is 2.50 s (20 %)",
         "put the data on faster storage. It would save at most",
-        "3 threads would do",
+        "3 threads would suffice",
     ] {
         assert!(findings.contains(said), "not said: {said} in {findings}");
     }
