@@ -29,12 +29,16 @@ pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     said.extend(of_probes(run));
     if run.cells_of::<TrainCell>().next().is_some() {
         said.push(
-            "AU of training is compute time over wall clock without validation; the steady state also excludes the first wait, DLIO checkpoints and the first step of every epoch. Cost of I/O: time beyond the same steps on a batch in memory. Lever: what would help most.",
+            "AU of training is compute time over wall clock without validation; the steady state also excludes the first wait, \
+             DLIO checkpoints and the first step of every epoch. Cost of I/O: time beyond the same steps on a batch in memory. \
+             Lever: what would help most.",
         );
     }
     if run.cells_of::<WorkloadCell>().next().is_some() {
         said.push(
-            "AU of workloads is compute time over the time of the epochs; the steady state excludes the wait for the first batch of every epoch, DLIO the first step of every epoch. DLIO's rates exclude two steps and use the configured sample size.",
+            "AU of workloads is compute time over the time of the epochs; the steady state excludes the wait for the first \
+             batch of every epoch, DLIO the first step of every epoch. DLIO's rates exclude two steps and use the configured \
+             sample size.",
         );
     }
     said.extend(of_checkpoints(run));
@@ -63,7 +67,8 @@ fn of_checkpoints(run: &Run<'_>) -> Vec<&'static str> {
         return Vec::new();
     }
     let mut said = vec![
-        "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint survives a power cut on the first and on the last tier. Restores verify every byte.",
+        "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint survives a \
+         power cut on the first and on the last tier. Restores verify every byte.",
         match any(|cell| cell.ceiling_mb_per_s.is_some()) {
             true => "The save ceiling is the first tier's own rate with O_DIRECT and a final sync.",
             false => "The storage's ceiling was not measured.",

@@ -54,7 +54,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         data: data(&needs),
         reading: finding(&needs, &published)
             + " That is the rate of one accelerator that never waits, times the bytes read for an image, times the number \
-               of accelerators: all measured. What was read ahead and not trained on counts too, so short runs give a little too much. Both scales are logarithmic.",
+               of accelerators: all measured. What was read ahead and not trained on counts too, so short runs give a little \
+               too much. Both scales are logarithmic.",
         remarks,
         legend,
         pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
