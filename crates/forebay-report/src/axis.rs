@@ -76,7 +76,6 @@ impl Scale {
         value < self.low || value > self.high
     }
 
-    /// Round values along it, about so many.
     pub(crate) fn ticks(&self, about: usize) -> Vec<f64> {
         if self.log {
             return log_ticks(self.low, self.high, about);

@@ -12,10 +12,8 @@ use forebay_units::count;
 
 use crate::run::Run;
 
-/// Stands behind the numbers of a disturbed cell.
 pub(crate) const MARK: &str = "*";
-/// What the mark means, wherever there is one.
-pub(crate) const LEGEND: &str = "* Other processes used the machine meanwhile: nothing is concluded from it.";
+pub(crate) const LEGEND: &str = "* Disturbed by other processes; not judged.";
 /// What runs of a cell are taken to vary by where none was repeated, as a share.
 const ASSUMED: f64 = 0.10;
 

@@ -1,12 +1,12 @@
 //! Every cell in a line: its quantities as its experiment declares them, how sure they are, where its bytes came from.
 
-use forebay_record::{AnyCell, CacheState, Measured, MetricInfo, ProbeCell, StudyCell};
+use forebay_record::{AnyCell, CacheState, Measured, ProbeCell, StudyCell};
 
 use crate::basis;
 use crate::data::{Data, Value};
 use crate::level;
 use crate::metric;
-use crate::number::{percent, seconds};
+use crate::number::{distinct, percent, seconds};
 use crate::order::Order;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
@@ -36,14 +36,8 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
 /// The columns that some of the cells have, and those of all.
 fn columns(cells: &[&StudyCell]) -> Data {
     let measured = || cells.iter().filter_map(|cell| cell.result()).flat_map(Measured::cells);
-    let mut metrics: Vec<&'static MetricInfo> = Vec::new();
-    let mut remarks: Vec<(&'static str, &'static str)> = Vec::new();
-    for cell in measured() {
-        let known = cell.measurements().into_iter().map(|(info, _)| info);
-        metrics.extend(known.filter(|info| metrics.iter().all(|of| of.name != info.name)).collect::<Vec<_>>());
-        let said = cell.remarks().into_iter().map(|(key, head, _)| (key, head));
-        remarks.extend(said.filter(|remark| !remarks.contains(remark)).collect::<Vec<_>>());
-    }
+    let metrics = distinct(measured().flat_map(|cell| cell.measurements()).map(|(info, _)| info));
+    let remarks = distinct(measured().flat_map(|cell| cell.remarks()).map(|(key, head, _)| (key, head)));
     let mut data = Data::new(&[("experiment", "experiment", Left), ("at", "cell", Left)]);
     for info in &metrics {
         let head = metric::table_heading(info);
@@ -80,7 +74,6 @@ pub fn in_brief(cell: &StudyCell) -> String {
     }
 }
 
-/// What every cell has.
 fn of_any(run: &Run<'_>, cell: &StudyCell) -> Vec<(&'static str, Value)> {
     let took = if cell.elapsed_s > 0.0 { Value::number(cell.elapsed_s, seconds) } else { Value::Unknown };
     vec![
@@ -90,7 +83,6 @@ fn of_any(run: &Run<'_>, cell: &StudyCell) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Why a cell has no values.
 fn why_not(cell: &StudyCell) -> (&'static str, Value) {
     match (&cell.error, &cell.left_out) {
         (Some(error), _) => ("error", Value::text(error.clone())),

@@ -7,23 +7,18 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::basis;
 use crate::markup::Markup;
-use crate::table::{Align, Table, columns};
+use crate::table::{Align, WIDTH, columns, paragraph};
 use crate::visible::visible;
 
-/// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// Unknown; shown as "–".
     Unknown,
-    /// Words.
     Text(String),
-    /// A number and how it is shown.
     Number(f64, String),
-    /// A judgement in a word.
     Word(&'static str, Tone),
 }
 
-/// What a judgement is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -50,7 +45,6 @@ impl Value {
         }
     }
 
-    /// A count.
     pub(crate) fn count(n: u64) -> Self {
         Self::Number(n as f64, forebay_units::group_digits(n))
     }
@@ -61,7 +55,6 @@ impl Value {
         if text.is_empty() { Self::Unknown } else { Self::Text(text) }
     }
 
-    /// What people see.
     pub(crate) fn shown(&self) -> &str {
         match self {
             Self::Unknown => "–",
@@ -97,7 +90,6 @@ struct Column {
     kept: bool,
 }
 
-/// Rows under named columns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Data {
     columns: Vec<Column>,
@@ -149,7 +141,7 @@ impl Data {
 
     /// Adds a row; it has as many values as there are columns.
     pub(crate) fn row(&mut self, values: Vec<Value>) {
-        assert_eq!(values.len(), self.columns.len(), "a row has a value a column");
+        assert_eq!(values.len(), self.columns.len(), "a row has one value per column");
         self.rows.push(values);
     }
 
@@ -163,7 +155,6 @@ impl Data {
         self.rows.push(row);
     }
 
-    /// How many rows there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -172,21 +163,10 @@ impl Data {
         self.rows.is_empty()
     }
 
-    /// The table for a terminal.
-    pub(crate) fn to_terminal(&self) -> String {
-        self.to_terminal_rows(usize::MAX)
-    }
-
-    /// Its first rows for a terminal.
-    pub(crate) fn to_terminal_rows(&self, max_rows: usize) -> String {
-        let shown: Vec<usize> = self.shown().collect();
-        let heads: Vec<(&str, Align)> =
-            shown.iter().map(|i| (self.columns[*i].name.as_str(), self.columns[*i].align)).collect();
-        let mut table = Table::new(&heads);
-        for row in self.rows.iter().take(max_rows) {
-            table.row(shown.iter().map(|i| row[*i].shown().to_owned()).collect());
-        }
-        table.render()
+    pub(crate) fn without(&self, names: &[&str]) -> Self {
+        let mut data = self.clone();
+        data.columns.iter_mut().for_each(|column| column.hidden |= names.contains(&column.name.as_str()));
+        data
     }
 
     /// The first rows for a terminal of 80 columns: a single row is a list, what several share is said once below them, heads are
@@ -195,8 +175,7 @@ impl Data {
         let text = |row: &[Value], i: usize| visible(row[i].shown()).into_owned();
         let named = |i: usize| vec![self.columns[i].name.clone(), text(&self.rows[0], i)];
         if self.rows.len() == 1 {
-            let rows: Vec<Vec<String>> = self.shown().filter(|i| self.columns[*i].key != "at").map(named).collect();
-            return columns(&rows, |_| Align::Left);
+            return list(self.shown().map(named).collect());
         }
         let is_same = |i: &usize| self.rows.iter().all(|row| row[*i] == self.rows[0][*i]);
         let (same, differ): (Vec<usize>, Vec<usize>) = self.shown().partition(is_same);
@@ -222,7 +201,8 @@ impl Data {
         }
         let tables: Vec<String> = blocks.iter().map(|block| beside(block)).collect();
         let same: Vec<String> = same.into_iter().map(|i| named(i).join(" ")).collect();
-        let same = if same.is_empty() { String::new() } else { format!("In every row: {}.\n", same.join("; ")) };
+        let same =
+            if same.is_empty() { String::new() } else { paragraph(&format!("In every row: {}.", same.join("; ")), 0) };
         tables.join("\n") + &same
     }
 
@@ -266,8 +246,26 @@ impl Data {
     }
 }
 
-/// A terminal's columns.
-const WIDTH: usize = 80;
+/// A list is set in two columns from this length on.
+const LONG_LIST: usize = 6;
+/// Characters of a value that has room in such a column.
+const WIDEST_VALUE: usize = 16;
+
+/// Names with their values: a long list in two columns, with the entries that are too wide for one below.
+fn list(entries: Vec<Vec<String>>) -> String {
+    let is_narrow = |entry: &Vec<String>| entry[1].chars().count() <= WIDEST_VALUE;
+    let (mut narrow, wide): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_narrow);
+    let right = narrow.split_off(narrow.len().div_ceil(2));
+    let spare = vec![String::new(); 2];
+    let pairs = narrow.into_iter().zip(right.into_iter().chain(std::iter::repeat(spare)));
+    let both = columns(&pairs.map(|(left, right)| [left, right].concat()).collect::<Vec<_>>(), |_| Align::Left);
+    let fits = both.lines().all(|line| line.chars().count() <= WIDTH);
+    if entries.len() < LONG_LIST || !fits {
+        return columns(&entries, |_| Align::Left);
+    }
+    both + &columns(&wide, |_| Align::Left)
+}
+
 /// The width up to which a head is not broken.
 const LEAST_HEAD: usize = 9;
 /// Lines that a head is broken into at most.
@@ -391,7 +389,7 @@ mod tests {
 
     #[test]
     fn pages_and_terminals_leave_out_what_nobody_knows() {
-        assert_eq!(data().to_terminal(), "tier   images/s\n<hdd>       262\n–             –\n");
+        assert_eq!(data().fitted(2), "tier   images/s\n<hdd>       262\n–             –\n");
         let html = data().to_html("cells", "cells", 1).into_string();
         assert!(html.contains("<td class=\"l\">&lt;hdd&gt;</td><td class=\"r\">262</td>"), "{html}");
         assert!(!html.contains("nothing") && html.matches("<tr>").count() == 2, "{html}");

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use forebay_record::{Fault, Inspection, Verification};
 use forebay_units::{Bytes, PathText, Summary, count, group_digits};
 
+use crate::number::binary;
 use crate::table::{Align, Table};
+use crate::visible::visible;
 
 /// Bad files listed by an inspection; a verification lists all of them.
 const SHOWN_BAD: usize = 10;
-/// Classes listed by name.
 const SHOWN_CLASSES: usize = 8;
 /// The longest bar of the histogram, in characters.
 const BAR: u64 = 40;
@@ -52,11 +53,6 @@ pub fn inspection(found: &Inspection) -> String {
     out
 }
 
-/// A name as it can be shown on one line: control characters are written out.
-fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
-}
-
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
@@ -68,7 +64,7 @@ fn classes(found: &Inspection) -> String {
         .take(SHOWN_CLASSES)
         .map(|class| {
             let label = class.label.map_or("no label".to_owned(), |label| label.to_string());
-            format!("{} ({})", printable(&class.name.clone().unwrap_or(label)), group_digits(class.n_samples))
+            format!("{} ({})", visible(&class.name.clone().unwrap_or(label)), group_digits(class.n_samples))
         })
         .collect();
     let more = found.classes.len().saturating_sub(SHOWN_CLASSES);
@@ -101,16 +97,6 @@ fn histogram(found: &Inspection) -> String {
     table.render()
 }
 
-/// A power of two as people name it.
-fn binary(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
-        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
-        _ => format!("{} GiB", bytes >> 30),
-    }
-}
-
 /// A verification as text.
 pub fn verification(found: &Verification) -> String {
     let mut out = bad(&found.bad, found.n_bad, usize::MAX);
@@ -129,7 +115,7 @@ pub fn verification(found: &Verification) -> String {
 }
 
 fn notes(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("note: {}\n", printable(note))).collect()
+    notes.iter().map(|note| format!("note: {}\n", visible(note))).collect()
 }
 
 fn bad(faults: &[Fault], n_bad: u64, most: usize) -> String {
@@ -140,7 +126,7 @@ fn bad(faults: &[Fault], n_bad: u64, most: usize) -> String {
     let _ = writeln!(out, "{} bad:", group_digits(n_bad));
     let shown = faults.len().min(most);
     for fault in &faults[..shown] {
-        let _ = writeln!(out, "  {}", printable(&fault.to_string()));
+        let _ = writeln!(out, "  {}", visible(&fault.to_string()));
     }
     if n_bad > shown as u64 {
         let _ = writeln!(out, "  … and {} more", group_digits(n_bad - shown as u64));

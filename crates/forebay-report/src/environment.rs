@@ -12,7 +12,6 @@ use crate::number::{bytes, seconds};
 use crate::run::Run;
 use crate::table::Align::Left;
 
-/// Notes shown.
 const MAX_NOTES: usize = 60;
 
 /// The facts of a run, unknown ones left out.
@@ -66,12 +65,10 @@ fn place_of(data: &str) -> String {
     if Path::new(data).is_relative() { format!("{data} in the run's folder") } else { data.to_owned() }
 }
 
-/// Where the data of a single command lies.
 pub(crate) fn path(run: &Run<'_>) -> Option<String> {
     run.record.dataset().map(|note| note.path.clone()).filter(|path| !path.is_empty())
 }
 
-/// What was read, in words.
 pub(crate) fn dataset(run: &Run<'_>) -> Option<String> {
     match run.record.dataset() {
         Some(note) if *note == DatasetNote::default() => None,
@@ -108,7 +105,6 @@ fn of_study(run: &Run<'_>) -> Option<String> {
     (!sets.is_empty()).then(|| sets.join("; "))
 }
 
-/// The tiers and how each was served.
 pub(crate) fn tiers(run: &Run<'_>) -> Data {
     let mut data = Data::new(&[("name", "tier", Left), ("kind", "served by", Left), ("description", "profile", Left)]);
     for tier in &run.head().tiers {
@@ -131,7 +127,6 @@ pub(crate) fn command(run: &Run<'_>) -> String {
     words.map(|word| typed(&word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A recorded word as it is typed again.
 fn typed(word: &str) -> String {
     shell_word(unescape(word).unwrap_or_else(|_| word.into()))
 }

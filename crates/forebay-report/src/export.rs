@@ -123,7 +123,6 @@ fn of_comparison<'a>(compared: &'a Compared<'_>) -> ComparisonPart<'a> {
     }
 }
 
-/// A line of the table.
 struct Line<'a> {
     run: &'a str,
     cell: &'a StudyCell,

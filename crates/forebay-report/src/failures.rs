@@ -3,12 +3,11 @@
 use forebay_record::{Failure, IngestCell, TrainCell, WorkloadCell};
 use forebay_units::{count, group_digits};
 
+use crate::number::was;
 use crate::run::Run;
 
-/// Failures that are named.
 const NAMED: usize = 5;
 
-/// Those of the cell that has most.
 fn most<'a>(run: &'a Run<'a>) -> Option<(u64, &'a [Failure])> {
     let ingest = run.cells_of::<IngestCell>().map(|(_, cell)| (cell.failed_samples, cell.failures.as_slice()));
     let train = run.cells_of::<TrainCell>().map(|(_, cell)| (cell.totals.failed, cell.failures.as_slice()));
@@ -36,8 +35,7 @@ pub(crate) fn counted(run: &Run<'_>) -> Option<String> {
     let times = count(n_failed, "time");
     Some(match (n_samples == failures.len() as u64, (failures.len() as u64) < n_failed) {
         (true, _) => {
-            let was = if n_failed == 1 { "was" } else { "were" };
-            format!("{} failed and {was} left out.", count(n_failed, "sample"))
+            format!("{} failed and {} left out.", count(n_failed, "sample"), was(n_failed))
         }
         (_, true) => format!("Samples failed {times} and were left out."),
         _ if n_samples == 1 => format!("1 sample failed {times} and was left out."),
@@ -45,7 +43,6 @@ pub(crate) fn counted(run: &Run<'_>) -> Option<String> {
     })
 }
 
-/// The first of them, each in a line.
 pub(crate) fn named(run: &Run<'_>) -> Vec<String> {
     let Some((n_failed, failures)) = most(run) else { return Vec::new() };
     let samples = by_sample(failures);

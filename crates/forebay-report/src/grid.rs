@@ -37,7 +37,6 @@ pub(crate) struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The cells that a figure asks for.
     pub(crate) fn of(run: &'a Run<'a>, spec: &'a FigureSpec) -> Self {
         let wanted = wanted(run, spec);
         let factors = Factors::of(run, &wanted, spec);
@@ -144,7 +143,6 @@ pub(crate) fn kept(n: usize, most: usize) -> Vec<usize> {
 struct Factors<'a> {
     x: Option<&'a str>,
     series: Option<&'a str>,
-    /// Factors beside them that vary.
     others: Vec<&'a str>,
     /// The experiment whose order of levels counts; all where the figure names none.
     experiment: Option<&'a str>,

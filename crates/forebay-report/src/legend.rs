@@ -11,12 +11,10 @@ use crate::number::percent;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
-const MB: &str = "MB are 10^6 bytes.";
-const SPREAD: &str = "± is half the range of the repeats over their median.";
-const COLD: &str = "A cell is cold when at most 5 % of its bytes came from memory, by the block layer's count, in every repeat; the \
-                    columns beside it hold the largest shares found.";
+const MB: &str = "MB is 10^6 bytes.";
+const SPREAD: &str = "± is half the range of the repeats relative to their median.";
+const COLD: &str = "Cold: at most 5 % of the bytes came from memory in every repeat, by the block layer's count.";
 
-/// Sentences on the columns.
 pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     if run.study.cells.is_empty() {
         return Vec::new();
@@ -25,22 +23,22 @@ pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     said.extend((run.spreads().next().is_some()).then_some(SPREAD));
     said.extend((run.caches().next().is_some()).then_some(COLD));
     if run.cells_of::<IngestCell>().any(|(_, cell)| cell.floor_images_per_s.is_some()) {
-        said.push("The harness alone is the same pipeline on null storage without work.");
+        said.push("Harness alone: the same pipeline on null storage, without decoding.");
     }
     said.extend(run.study.cells.iter().any(|cell| cell.disturbed().is_some()).then_some(basis::LEGEND));
     said.extend(of_probes(run));
     if run.cells_of::<TrainCell>().next().is_some() {
         said.push(
-            "Of training, AU is computing over the wall clock without validation, in the steady state also without the first wait; \
-             DLIO leaves out checkpoints and the first step of every epoch. The wait is that of the accelerator after its first \
-             batch, the cost of I/O the time over as many steps on a batch in memory, and the lever what would help most.",
+            "AU of training is compute time over wall clock without validation; the steady state also excludes the first wait, \
+             DLIO checkpoints and the first step of every epoch. Cost of I/O: time beyond the same steps on a batch in memory. \
+             Lever: what would help most.",
         );
     }
     if run.cells_of::<WorkloadCell>().next().is_some() {
         said.push(
-            "Of workloads, AU is computing over the whole time of the epochs, in the steady state without the wait for the first batch \
-             of every epoch; DLIO leaves out the first step of every epoch, two steps in its rates, and takes the configured length \
-             of samples.",
+            "AU of workloads is compute time over the time of the epochs; the steady state excludes the wait for the first \
+             batch of every epoch, DLIO the first step of every epoch. DLIO's rates exclude two steps and use the configured \
+             sample size.",
         );
     }
     said.extend(of_checkpoints(run));
@@ -54,11 +52,12 @@ pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
 fn of_probes(run: &Run<'_>) -> Vec<&'static str> {
     let any = |is: fn(&ProbeCell) -> bool| run.cells_of::<ProbeCell>().any(|(_, cell)| is(cell));
     let mut said = Vec::new();
-    said.extend(any(|_| true).then_some("Latencies are those of single requests over all kept repeats."));
-    said.extend(any(|cell| !cell.latency_us.is_known()).then_some(
-        "An emulated device takes writes ahead as a drive's cache does, so that single ones have no latency.",
-    ));
-    said.extend(any(|cell| cell.mode == ProbeMode::SequentialWrite).then_some("A write's rate includes its fsync."));
+    said.extend(any(|_| true).then_some("Latencies are of single requests over all repeats."));
+    said.extend(
+        any(|cell| !cell.latency_us.is_known())
+            .then_some("An emulated device buffers writes like a drive's cache, so single writes have no latency."),
+    );
+    said.extend(any(|cell| cell.mode == ProbeMode::SequentialWrite).then_some("Write rates include the fsync."));
     said
 }
 
@@ -68,27 +67,27 @@ fn of_checkpoints(run: &Run<'_>) -> Vec<&'static str> {
         return Vec::new();
     }
     let mut said = vec![
-        "Times of a checkpoint count from the moment it is asked for: until training goes on (stall), until it survives a power cut \
-         on the first tier it is written to, and until it does on the last. A restore verifies every byte.",
+        "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint survives a \
+         power cut on the first and on the last tier. Restores verify every byte.",
         match any(|cell| cell.ceiling_mb_per_s.is_some()) {
-            true => "The ceiling of a save is what the first tier takes without us: O_DIRECT, then a sync.",
-            false => "The storage's ceiling was not measured: how near the saves come to it is not known.",
+            true => "The save ceiling is the first tier's own rate with O_DIRECT and a final sync.",
+            false => "The storage's ceiling was not measured.",
         },
     ];
     if any(|cell| cell.read_ceiling_mb_per_s.is_some()) {
-        said.push("The ceiling of a restore is what the tier that is read gives without us.");
+        said.push("The restore ceiling is the read rate of the tier restored from.");
     }
     if any(is_too_short) {
-        said.push("A save or restore of less than 10 ms is too short to be set beside a ceiling.");
+        said.push("Saves and restores under 10 ms are too short to compare with a ceiling.");
     }
     if any(|cell| cell.stall_over_copy().is_some()) {
         said.push(match any(|cell| cell.device.is_some()) {
-            true => "A copy is a plain one from the device into memory locked for it: the floor of an async stall.",
-            false => "A copy is a plain one in memory that was touched before: the floor of an async stall.",
+            true => "Copy: a plain copy from the device into pinned memory, the lower bound of an async stall.",
+            false => "Copy: a plain copy in memory, the lower bound of an async stall.",
         });
     }
     if any(|cell| cell.memory_bytes.is_some()) {
-        said.push("Memory beyond the state leaves out the copies that the benchmark restores into and compares with.");
+        said.push("Memory beyond the state excludes the benchmark's own copies of it.");
     }
     said
 }
@@ -134,9 +133,9 @@ fn losses(run: &Run<'_>) -> Data {
 
 fn steps(run: &Run<'_>) -> Data {
     let heads = ["mean", "p50", "p90", "p99", "max"].map(|head| (head, head, Right));
-    let mut data = Data::new(&[&[("at", "cell", Left), ("what", "a step's", Left)], &heads[..]].concat());
+    let mut data = Data::new(&[&[("at", "cell", Left), ("what", "per step", Left)], &heads[..]].concat());
     for (of, cell) in run.cells_of::<WorkloadCell>().filter(|(_, cell)| cell.totals.steps > 0) {
-        for (what, times) in [("wait for its batch", &cell.totals.load), ("whole time", &cell.totals.step)] {
+        for (what, times) in [("wait for batch", &cell.totals.load), ("whole time", &cell.totals.step)] {
             let Quantiles { mean, p50, p90, p99, max } = *times;
             let times = [mean, p50, p90, p99, max].map(|seconds| Value::number(seconds, format_seconds));
             data.row([vec![name(run, of), Value::text(what)], times.to_vec()].concat());

@@ -17,6 +17,8 @@ pub(crate) fn bare(factor: &str, level: &Level) -> String {
         ("threads" | "depth" | "batch" | "steps", Level::Integer(n)) if *n >= 0 => {
             forebay_units::group_digits(*n as u64)
         }
+        // What the sizes are stands below the table.
+        ("mix", Level::Text(mix)) if mix.matches(':').count() > 1 => "mixed sizes".to_owned(),
         (_, level) => level.to_string(),
     }
 }

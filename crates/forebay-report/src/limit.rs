@@ -12,7 +12,6 @@ use crate::order::Order;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
-/// What keeps a cell from being faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Opening and reading took most of the workers' time.
@@ -68,10 +67,11 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
         return Limit::Decoding;
     }
     // Threads beyond the cores wait for their turn while they decode, which only looks like decoding.
-    let crowded = n_cores > 0 && cell.threads > n_cores;
+    let crowd = if n_cores > 0 { (cell.threads as f64 / n_cores as f64).max(1.0) } else { 1.0 };
+    let least = storage / (storage + decoding / crowd);
     match share {
         share if share >= CLEAR => Limit::Storage,
-        share if share <= 1.0 - CLEAR && !crowded => Limit::Decoding,
+        _ if least <= 1.0 - CLEAR => Limit::Decoding,
         _ => Limit::Both,
     }
 }
@@ -79,19 +79,16 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
 /// Cells that differ in threads only.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// What they have in common.
     pub(crate) levels: Levels,
     /// What to call it: its tier, or whatever tells it from others.
     pub(crate) name: String,
     pub(crate) read_only: bool,
     /// With the fewest threads.
     pub(crate) first: (&'a StudyCell, &'a IngestCell),
-    /// The fastest.
     pub(crate) best: (&'a StudyCell, &'a IngestCell),
     /// Whether the fastest is faster than the first by more than single runs vary.
     pub(crate) is_gain: bool,
     pub(crate) limit: Limit,
-    /// How its tier is served.
     pub(crate) kind: Option<TierKind>,
 }
 

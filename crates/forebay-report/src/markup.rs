@@ -8,44 +8,36 @@ use std::fmt::{self, Display, Write};
 
 use crate::visible::is_order;
 
-/// Attributes of an element: names and values.
 pub(crate) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// A piece of a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Markup(String);
 
 impl Markup {
-    /// A document's first line.
     pub(crate) fn document() -> Self {
         Self("<!DOCTYPE html>\n".to_owned())
     }
 
-    /// The start of an element.
     pub(crate) fn open(&mut self, tag: &str, attributes: Attributes<'_>) {
         self.tag(tag, attributes);
         self.0.push('>');
     }
 
-    /// The end of an element.
     pub(crate) fn close(&mut self, tag: &str) {
         self.0.push_str("</");
         self.0.push_str(tag);
         self.0.push_str(">\n");
     }
 
-    /// An element without content.
     pub(crate) fn leaf(&mut self, tag: &str, attributes: Attributes<'_>) {
         self.tag(tag, attributes);
         self.0.push_str("/>");
     }
 
-    /// Text.
     pub(crate) fn text(&mut self, text: impl Display) {
         let _ = write!(Escaped(&mut self.0), "{text}");
     }
 
-    /// An element with text in it.
     pub(crate) fn element(&mut self, tag: &str, attributes: Attributes<'_>, text: impl Display) {
         self.open(tag, attributes);
         self.text(text);
@@ -66,7 +58,6 @@ impl Markup {
         self.close(tag);
     }
 
-    /// The text of it.
     pub(crate) fn into_string(self) -> String {
         self.0
     }

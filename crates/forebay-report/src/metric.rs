@@ -13,12 +13,10 @@ pub(crate) fn unit(name: &str) -> String {
     unit_of(name).map_or(name.to_owned(), Unit::symbol)
 }
 
-/// What to call it along an axis.
 pub(crate) fn axis(name: &str) -> String {
     metric_info(name).map_or(name.to_owned(), MetricInfo::axis)
 }
 
-/// What to call it in a table.
 pub(crate) fn name(name: &str) -> String {
     metric_info(name).map_or(name.to_owned(), MetricInfo::heading)
 }
@@ -33,12 +31,10 @@ pub(crate) fn is_cost(name: &str) -> bool {
     metric_info(name).is_some_and(|info| info.better == Better::Lower)
 }
 
-/// A tick of its axis.
 pub(crate) fn axis_tick(name: &str) -> fn(f64) -> String {
     if is_share(name) { |share| percent(share).replace(".0 %", " %") } else { tick }
 }
 
-/// A value of it, without its unit.
 pub(crate) fn show(name: &str) -> fn(f64) -> String {
     match unit_of(name) {
         Some(Unit::Share) => percent,

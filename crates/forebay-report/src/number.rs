@@ -106,27 +106,45 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Seconds in a sentence: "0.42 s", "200 s"; less than a millisecond is told in smaller units: "0.1 ms", "12.0 µs".
+/// Seconds in a sentence: "0.42 s", "200 s"; less than a tenth in a smaller unit: "74.2 ms", "120 µs".
 pub(crate) fn brief_seconds(seconds: f64) -> String {
-    if !seconds.is_finite() {
-        return UNKNOWN.to_owned();
-    }
-    let (size, sign) = (seconds.abs(), if seconds < 0.0 { "−" } else { "" });
-    match size {
-        0.000_995.. | 0.0 => format!("{} s", quantity(seconds)),
-        0.000_05.. => format!("{sign}{:.1} ms", size * 1e3),
-        _ => format!("{sign}{} µs", quantity(size * 1e6)),
-    }
+    let is_small = seconds != 0.0 && seconds.abs() < 0.0995;
+    if is_small { microseconds(seconds * 1e6) } else { finite(seconds, |seconds| format!("{} s", quantity(seconds))) }
 }
 
 /// Microseconds with a fitting unit: "85 µs", "1.20 ms", "2.31 s".
 pub(crate) fn microseconds(us: f64) -> String {
     match us {
         us if !us.is_finite() => UNKNOWN.to_owned(),
-        us if us < 999.5 => format!("{} µs", quantity(us)),
-        us if us < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
+        us if us.abs() < 999.5 => format!("{} µs", quantity(us)),
+        us if us.abs() < 999_500.0 => format!("{} ms", quantity(us / 1e3)),
         _ => format!("{} s", quantity(us / 1e6)),
     }
+}
+
+/// A power of two as people name it: "64 KiB".
+pub(crate) fn binary(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
+pub(crate) fn was(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
+}
+
+/// Each once, where it is first met.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in all {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+    known
 }
 
 /// Names in a row: "a", "a and b", "a, b and c".
@@ -141,7 +159,6 @@ pub(crate) fn listed<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// The text begun with a capital.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
@@ -166,7 +183,7 @@ mod tests {
         assert_eq!([0.42, 48.0, 200.0, 7_260.0].map(seconds), ["0.42 s", "48.0 s", "3 min 20 s", "2 h 1 min"]);
         assert_eq!(
             [0.42, 1.2e-4, -1.2e-4, 1.2e-5, 0.0].map(seconds),
-            ["0.42 s", "0.1 ms", "−0.1 ms", "12.0 µs", "0.00 s"]
+            ["0.42 s", "120 µs", "−120 µs", "12.0 µs", "0.00 s"]
         );
         assert_eq!(brief_seconds(200.0), "200 s");
         assert_eq!([85.0, 1_200.0, 2_310_000.0].map(microseconds), ["85.0 µs", "1.20 ms", "2.31 s"]);

@@ -8,7 +8,6 @@ use forebay_record::{Level, StudyCell};
 use crate::level;
 use crate::run::Run;
 
-/// Ranks of experiments and levels.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
     experiments: HashMap<&'a str, usize>,
@@ -17,7 +16,6 @@ pub(crate) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The order that a run's study has.
     pub(crate) fn of(run: &'a Run<'a>) -> Self {
         let (spec, scale) = (run.spec(), run.head().scale);
         let experiments = spec.experiments.iter().enumerate().map(|(i, experiment)| (experiment.name.as_str(), i));

@@ -12,13 +12,11 @@ use crate::number::{brief_seconds, listed, percent, quantity};
 use crate::order::Order;
 use crate::run::Run;
 
-/// The factor.
 pub(crate) const FACTOR: &str = "prefetch";
 /// Run times that lie within this of each other are the same.
 const SAME: f64 = 0.10;
 /// Factors that the run time must not depend on when batches are made ahead.
 const HIDDEN: [&str; 3] = ["tier", "threads", FACTOR];
-/// Cells that are named one by one.
 const MAX_NAMED: usize = 3;
 
 /// Cells of training that differ in what prefetching should hide, all with batches made ahead.
@@ -149,7 +147,7 @@ impl Ahead<'_> {
             return within;
         }
         if self.is_open() {
-            return format!("{within}, as runs that were measured once may by chance");
+            return format!("{within}, within the noise of single runs");
         }
         let mut apart: Vec<String> =
             self.cells.iter().rev().filter(|(_, wall)| wall / shortest - 1.0 > SAME).map(named).collect();
@@ -170,16 +168,12 @@ fn named((cell, wall): &(&StudyCell, f64)) -> String {
     format!("{} ({})", level::all(&levels), brief_seconds(*wall))
 }
 
-/// What was found of an experiment.
 pub(crate) struct Judgement {
-    /// What was published, where the study reproduces it.
     pub(crate) published: Option<&'static str>,
-    /// Ours, and whether it agrees.
     pub(crate) ours: String,
 }
 
 impl Judgement {
-    /// Both in a row.
     pub(crate) fn whole(&self) -> String {
         self.published.map_or(self.ours.clone(), |published| format!("{published} {}", self.ours))
     }

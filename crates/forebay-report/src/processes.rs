@@ -11,7 +11,6 @@ use crate::number::{brief_seconds, listed, percent, seconds};
 use crate::order::Order;
 use crate::run::Run;
 
-/// Factors that count processes.
 const FACTORS: [&str; 2] = ["processes", "accelerators"];
 /// Utilisations, as shares, that are nearer than this are the same.
 const SAME: f64 = 0.03;
@@ -22,7 +21,6 @@ const APART: f64 = 0.15;
 /// A wait at a barrier that is worth a sentence, of the time of a computation.
 const NOTABLE: f64 = 0.1;
 
-/// A number of processes.
 #[derive(Debug)]
 pub(crate) struct Count<'a> {
     pub(crate) cell: &'a StudyCell,
@@ -36,7 +34,6 @@ pub(crate) struct Count<'a> {
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
     factor: &'static str,
-    /// What they have in common.
     pub(crate) levels: Levels,
     pub(crate) experiment: &'a str,
     pub(crate) counts: Vec<Count<'a>>,
@@ -135,7 +132,7 @@ impl Group<'_> {
             apart if apart < SAME => format!("is about {} for every number of {}", percent(most), self.factor),
             apart if apart < self.same => {
                 let (low, high) = (percent(least), percent(most));
-                format!("lies between {low} and {high}, no further apart than runs that were measured once may")
+                format!("lies between {low} and {high}, within the noise of single runs")
             }
             _ => format!(
                 "goes from {} with {} to {} with {}",
@@ -183,7 +180,7 @@ impl Group<'_> {
         };
         format!(
             "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
-             step of every epoch out. Files are dealt out, so that an epoch has {} steps with {} {}; with {name}, the first of \
+             step of every epoch out. Files are divided among them, so an epoch has {} steps with {} {}; with {name}, the first of \
              its {} waited {} for data{}, and that is what was left out.{} Over whole epochs \
              utilisation is {} with {name} and {whole}.{}",
             percent(first.dlio),

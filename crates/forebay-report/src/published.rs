@@ -10,7 +10,6 @@ use crate::run::Run;
 use crate::stall;
 use crate::table::Align::{Left, Right};
 
-/// How ours stands to theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agreement {
     /// Within the reference's tolerance.
@@ -21,7 +20,6 @@ pub(crate) enum Agreement {
     NotJudged,
     /// There is nothing of ours to set beside it.
     NotMeasured,
-    /// Others disturbed what ours was measured in.
     Disturbed,
     /// Outside of the tolerance by less than a cell varies that was measured once.
     CannotTell,
@@ -35,7 +33,7 @@ impl Agreement {
             Self::NotJudged => Value::Word("not judged", Tone::Neither),
             Self::NotMeasured => Value::Word("not measured", Tone::Neither),
             Self::Disturbed => Value::Word("not judged: disturbed", Tone::Neither),
-            Self::CannotTell => Value::Word("cannot tell with one repeat", Tone::Neither),
+            Self::CannotTell => Value::Word("inconclusive: one repeat", Tone::Neither),
         }
     }
 }
@@ -46,7 +44,6 @@ pub(crate) struct Published<'a> {
     pub(crate) reference: &'a Reference,
     /// The cell; `None` when there is none.
     pub(crate) cell: Option<&'a StudyCell>,
-    /// The cell's levels in words.
     pub(crate) name: String,
     /// Our value; `None` when the cell failed or does not have the quantity.
     pub(crate) ours: Option<f64>,
@@ -101,7 +98,6 @@ pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
     all
 }
 
-/// A published value beside a cell's.
 fn of_cell<'a>(run: &'a Run<'a>, reference: &'a Reference, cell: &'a StudyCell) -> Published<'a> {
     let base = base(run, reference, cell);
     let both = || std::iter::once(cell).chain(base.flatten());
@@ -186,7 +182,6 @@ fn tolerance(within: f64, above: Option<f64>) -> String {
     }
 }
 
-/// Ours beside theirs.
 pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
     let mut data = Data::new(&[
         ("experiment", "experiment", Left),

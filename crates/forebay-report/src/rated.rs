@@ -10,7 +10,6 @@ const LEAST: f64 = 0.6;
 /// What the syncs and the positioning of a save may take beside its bytes, in seconds.
 const BESIDE_S: f64 = 0.05;
 
-/// A tier that gave less than it promises.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HeldBack<'a> {
     pub(crate) tier: &'a str,
@@ -22,12 +21,6 @@ impl HeldBack<'_> {
     /// "34 of 512 MB/s".
     pub(crate) fn rates(&self) -> String {
         format!("{} of {} MB/s", quantity(self.gave_mb_per_s), quantity(self.rated_mb_per_s))
-    }
-
-    /// The sentence of a single cell.
-    pub(crate) fn sentence(&self) -> String {
-        let (tier, rates) = (self.tier, self.rates());
-        format!("The disk below did not give what the tier {tier} promises ({rates}): its stalls are the disk's.")
     }
 }
 

@@ -15,42 +15,33 @@ use crate::published::{self, Published, published};
 use crate::run::{NamedRun, Run, shorten};
 use crate::verdict::{Verdict, verdict};
 
-/// What is said of one run.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) verdict: Verdict,
-    /// Every place in a line.
     pub(crate) glance: Data,
     pub(crate) figures: Vec<Figure>,
-    /// The study's words on each figure.
     pub(crate) captions: Vec<String>,
     pub(crate) cells: Data,
-    /// What its columns mean.
     pub(crate) legend: Vec<String>,
-    /// What a cell has several of: epochs, steps.
     pub(crate) tables: Vec<(&'static str, Data)>,
     pub(crate) references: Data,
 }
 
-/// A comparison with its figure.
 #[derive(Debug)]
 pub(crate) struct Compared<'a> {
     pub(crate) comparison: Comparison<'a>,
-    /// Every pair.
     pub(crate) cells: Data,
     /// `None` where there is no pair to draw.
     pub(crate) figure: Option<Figure>,
 }
 
-/// The whole.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) sections: Vec<Section<'a>>,
     pub(crate) compared: Vec<Compared<'a>>,
 }
 
-/// The runs, each seen as a study.
 pub(crate) fn runs(named: &[NamedRun]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = named.iter().map(Run::of).collect();
     shorten(&mut runs);

@@ -3,8 +3,7 @@
 use forebay_record::{SaveFate, TrainCell, TrainCheckpoints};
 use forebay_units::{count, group_digits};
 
-use crate::number::{brief_seconds, bytes, capital, percent};
-use crate::rated;
+use crate::number::{brief_seconds, bytes, capital, percent, was};
 
 /// The paragraph of a cell; empty without checkpoints and without a resumption.
 pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
@@ -12,7 +11,6 @@ pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
     if let Some(saved) = &cell.checkpoints {
         said.push(made(saved));
         said.extend(cost(cell, saved));
-        said.extend(rated::of_train(cell).map(|tier| tier.sentence()));
         said.extend(drained(saved));
         said.extend(fates(saved));
     }
@@ -47,13 +45,12 @@ pub(crate) fn place(saved: &TrainCheckpoints) -> String {
     }
 }
 
-/// What they cost the run.
 fn cost(cell: &TrainCell, saved: &TrainCheckpoints) -> Option<String> {
     let median = saved.median_stall_s?;
     let (all, wall) = (cell.totals.checkpoint_s, cell.totals.wall_s);
     let share = Some(all / wall).filter(|share| share.is_finite());
     Some(format!(
-        "Training stood still for {} each (median), {} in all{}.",
+        "Training stalled for {} each (median), {} in all{}.",
         brief_seconds(median),
         brief_seconds(all),
         share.map(|share| format!(", {} of the run", percent(share))).unwrap_or_default()
@@ -66,9 +63,7 @@ fn drained(saved: &TrainCheckpoints) -> Option<String> {
         .then(|| format!("Draining went on for {} after the last step.", brief_seconds(seconds)))
 }
 
-/// Those that did not end where they should.
 fn fates(saved: &TrainCheckpoints) -> Option<String> {
-    let was = |n: u64| if n == 1 { "was" } else { "were" };
     let parts: Vec<String> = [
         (SaveFate::OnFast, "left on the first tier, to be drained by the next start"),
         (SaveFate::Skipped, "skipped, because those before were not finished"),
@@ -85,7 +80,6 @@ fn fates(saved: &TrainCheckpoints) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; ") + ".")
 }
 
-/// What became of one, in a word.
 pub(crate) fn fate(fate: SaveFate) -> &'static str {
     match fate {
         SaveFate::Saved => "saved",

@@ -1,4 +1,4 @@
-//! How much shorter training stands still for a checkpoint when another mode than `direct` saves it.
+//! How much shorter training stalls for a checkpoint when another mode than `direct` saves it.
 //!
 //! A stall is set beside that of the cell that writes the same state straight to the same last tier: what a burst buffer
 //! is bought for.
@@ -24,7 +24,6 @@ fn saved(cell: &StudyCell) -> Option<(&str, Saved<'_>)> {
     Some((&of.mode, Saved { format: &of.format, bytes: of.bytes, tier: of.medium.tier.as_deref() }))
 }
 
-/// The mode of a cell that saves.
 pub(crate) fn mode(cell: &StudyCell) -> Option<&str> {
     saved(cell).map(|(mode, _)| mode)
 }
@@ -68,12 +67,10 @@ pub(crate) fn judged(run: &Run<'_>, cell: &StudyCell) -> Option<f64> {
     run.differ(&[cell, direct], ratio).then_some(ratio)
 }
 
-/// How long training stands still for a checkpoint.
 pub(crate) fn stall_s(cell: &StudyCell) -> Option<f64> {
     cell.value(&CheckpointCell::STALL_S).or_else(|| cell.value(&TrainCell::STALL_S))
 }
 
-/// The published ratio for a cell.
 pub(crate) fn published(run: &Run<'_>, all: &[Published<'_>], cell: &StudyCell) -> Option<f64> {
     let is_of = |row: &&Published<'_>| {
         let metric = row.reference.metric.as_str();

@@ -16,14 +16,11 @@ pub(crate) struct Canvas {
     pub(crate) narrow: bool,
 }
 
-/// As wide as the page's column.
 pub(crate) const WIDE: Canvas = Canvas { width: 820.0, narrow: false };
 /// As wide as a phone of 390 points without the page's edges.
 pub(crate) const NARROW: Canvas = Canvas { width: 350.0, narrow: true };
 
-/// The size of letters in a picture.
 pub(crate) const FONT: f64 = 12.0;
-/// The size of values beside marks.
 pub(crate) const SMALL: f64 = 11.0;
 
 /// A place in a picture, written with one decimal.
@@ -41,7 +38,6 @@ impl Display for Px {
     }
 }
 
-/// Where a text begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -71,7 +67,6 @@ impl Area {
     }
 }
 
-/// The attribute of a disturbed cell's marks.
 const DISTURBED: &str = "disturbed";
 
 /// What a mark says when it is pointed at, and the values it stands for.
@@ -87,7 +82,6 @@ impl Tip {
         Self { text: text.into(), data: Vec::new() }
     }
 
-    /// Of a cell's mark.
     pub(crate) fn of(cell: &StudyCell, text: impl Into<String>) -> Self {
         let tip = Self::new(text).with("cell", &cell.id);
         match cell.disturbed() {
@@ -182,7 +176,6 @@ impl Svg {
         }
     }
 
-    /// A text that reads upwards from a point.
     pub(crate) fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: impl Display) {
         let turn = format!("translate({} {}) rotate(-90)", Px(x), Px(y));
         self.body.element("text", &[("class", &class), ("transform", &turn)], text);
@@ -203,12 +196,10 @@ impl Svg {
         self.body.close("g");
     }
 
-    /// Keeps labels out of a box.
     pub(crate) fn take(&mut self, area: Area) {
         self.taken.push(area);
     }
 
-    /// Keeps labels off a line.
     pub(crate) fn take_line(&mut self, from: (f64, f64), to: (f64, f64)) {
         let n = ((to.0 - from.0).hypot(to.1 - from.1) / 6.0).ceil().clamp(1.0, 400.0);
         for i in 0..=n as usize {
@@ -286,7 +277,6 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
 /// How much wider bold letters are.
 pub(crate) const BOLD: f64 = 1.11;
 
-/// The same of bold letters.
 pub(crate) fn bold_width(text: &str, size: f64) -> f64 {
     text_width(text, size) * BOLD
 }

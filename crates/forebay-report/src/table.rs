@@ -5,9 +5,7 @@ use crate::visible::visible;
 /// On which side of its column a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
@@ -30,7 +28,7 @@ impl Table {
     /// # Panics
     /// When it has not.
     pub fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.columns.len(), "a row has a cell a column");
+        assert_eq!(cells.len(), self.columns.len(), "a row has one cell per column");
         self.rows.push(cells.iter().map(|cell| visible(cell).into_owned()).collect());
     }
 
@@ -57,6 +55,36 @@ pub fn columns(rows: &[Vec<String>], align: impl Fn(usize) -> Align) -> String {
     rows.iter().map(line).collect()
 }
 
+pub(crate) const WIDTH: usize = 80;
+
+/// A text in lines of a terminal, indented by so many spaces and, from the second line on, by two more.
+pub(crate) fn paragraph(text: &str, indent: usize) -> String {
+    wrapped(text, indent, indent + 2)
+}
+
+/// A text in lines of a terminal, the first and the others indented by so many spaces. A number stays with what it counts.
+pub(crate) fn wrapped(text: &str, indent: usize, rest: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = " ".repeat(indent);
+    let mut is_empty = true;
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while word.ends_with(|last: char| last.is_ascii_digit()) && words.peek().is_some() {
+            word = format!("{word} {}", words.next().unwrap_or_default());
+        }
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
+            is_empty = true;
+        }
+        let space = if is_empty { "" } else { " " };
+        line = format!("{line}{space}{word}");
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n") + "\n"
+}
+
 fn pad(text: &str, width: usize, align: Align) -> String {
     let space = " ".repeat(width - text.chars().count());
     match align {
@@ -73,6 +101,14 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["a", "bbb", "c"], ["äö", "b", ""]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(columns(&rows, |_| Align::Left), "a   bbb  c\näö  b\n");
+    }
+
+    #[test]
+    fn paragraphs_keep_within_a_terminal_and_numbers_beside_their_units() {
+        let text = "word ".repeat(15) + "1,234 images/s";
+        let lines = format!("  {}\n    1,234 images/s\n", "word ".repeat(15).trim_end());
+        assert_eq!(paragraph(&text, 2), lines);
+        assert_eq!(paragraph("short", 0), "short\n");
     }
 
     #[test]

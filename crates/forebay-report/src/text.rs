@@ -9,17 +9,20 @@ use crate::environment;
 use crate::published;
 use crate::report::{Compared, Report, Section, runs};
 use crate::run::NamedRun;
-use crate::table::{Align, columns};
+use crate::table::{paragraph, wrapped};
 use crate::verdict::verdict;
 use crate::visible::for_terminal;
 
-/// Cells that a terminal still shows.
 const MAX_CELLS: usize = 200;
 /// Facts that stand above the text of a single record.
 const HEAD: [&str; 4] = ["data", "settings", "processor", "file system"];
 /// Figures of a single record whose data is shown as a table: the cells' own table does not have it.
 const TOLD: [&str; 2] = ["speed-up", "workers"];
 const TIME: &str = "time";
+/// Columns of those tables that the cells' own table has.
+const REPEATED: [&str; 1] = ["images/s"];
+/// Columns of the cells' table that a terminal does without: the page, the JSON and the CSV have them.
+const DETAILS: [&str; 5] = ["p90", "p99.9", "disturbed", "in memory before", "took"];
 
 /// Every run as text, and what they come to beside each other.
 pub fn text(named: &[NamedRun]) -> String {
@@ -60,46 +63,61 @@ pub fn summary(named: &NamedRun) -> String {
 }
 
 fn summary_of(section: &Section<'_>) -> String {
-    let (run, verdict) = (section.run, &section.verdict);
+    let glance = if section.run.is_study() && !section.glance.is_empty() {
+        format!("\n{}", section.glance.fitted(MAX_CELLS))
+    } else {
+        String::new()
+    };
+    format!("{}{}{glance}", heading(section), sentences(section))
+}
+
+fn heading(section: &Section<'_>) -> String {
+    let run = section.run;
     let mut out = format!("{}\n", run.spec().title);
     if !run.is_study() {
         let facts = environment::facts(run);
-        let shown = HEAD.iter().filter_map(|name| facts.iter().find(|(what, _)| what == name));
-        let rows: Vec<Vec<String>> = shown.map(|(what, fact)| vec![(*what).to_owned(), fact.clone()]).collect();
-        out.push_str(&columns(&rows, |_| Align::Left));
+        let shown = || HEAD.iter().filter_map(|name| facts.iter().find(|(what, _)| what == name));
+        let width = shown().map(|(what, _)| what.len()).max().unwrap_or(0);
+        out.extend(shown().map(|(what, fact)| wrapped(&format!("{what:width$}  {fact}"), 0, width + 2)));
     }
-    let _ = writeln!(out, "\n{}", verdict.headline);
-    for said in verdict.findings.iter().chain(&verdict.caveats) {
-        let _ = writeln!(out, "  {said}");
-    }
-    if !section.glance.is_empty() && run.is_study() {
-        let _ = write!(out, "\n{}", section.glance.to_terminal());
-    }
-    out
+    format!("{out}\n{}", paragraph(&section.verdict.headline, 0))
 }
 
+fn sentences(section: &Section<'_>) -> String {
+    section.verdict.findings.iter().chain(&section.verdict.caveats).map(|said| paragraph(said, 2)).collect()
+}
+
+/// The rates of a single record come right below the answer; a study has too many cells for that.
 fn of_section(section: &Section<'_>) -> String {
-    let mut out = summary_of(section);
     let run = section.run;
+    let mut out = if run.is_study() { summary_of(section) } else { heading(section) };
     if !section.cells.is_empty() {
-        let _ = write!(out, "\n{}", section.cells.fitted(MAX_CELLS));
-        if section.cells.len() > MAX_CELLS {
-            let _ = writeln!(out, "… and {} more cells; --json and --csv have all", section.cells.len() - MAX_CELLS);
+        let cells = section.cells.without(&DETAILS);
+        let cells = if cells.len() == 1 && !run.is_study() { cells.without(&["cell"]) } else { cells };
+        let _ = write!(out, "\n{}", cells.fitted(MAX_CELLS));
+        if cells.len() > MAX_CELLS {
+            let _ = writeln!(out, "… and {} more cells; --json and --csv have all", cells.len() - MAX_CELLS);
         }
+    }
+    if !run.is_study() {
+        let sentences = sentences(section);
+        let gap = if section.cells.is_empty() || sentences.is_empty() { "" } else { "\n" };
+        let _ = write!(out, "{gap}{sentences}");
     }
     // Of training and workloads the accelerator's time is the account, of an ingest the workers'.
     let kinds = if section.figures.iter().any(|figure| figure.kind == TIME) { &[TIME][..] } else { &TOLD };
     let told = section.figures.iter().filter(|figure| !run.is_study() && kinds.contains(&figure.kind));
-    let told = told.map(|figure| (figure.title.as_str(), &figure.drawn.data));
-    let tables = section.tables.iter().map(|(title, data)| (*title, data));
+    let told = told.map(|figure| (figure.title.as_str(), figure.drawn.data.without(&REPEATED)));
+    let tables = section.tables.iter().map(|(title, data)| (*title, data.clone()));
     for (title, data) in told.chain(tables).filter(|(_, data)| !data.is_empty()) {
+        let data = if data.len() == 1 { data.without(&["cell"]) } else { data };
         let _ = write!(out, "\n{title}\n{}", data.fitted(MAX_CELLS));
     }
     if !section.references.is_empty() {
-        let _ = write!(out, "\n{}", section.references.to_terminal());
+        let _ = write!(out, "\n{}", section.references.fitted(MAX_CELLS));
     }
     if !section.legend.is_empty() {
-        let _ = writeln!(out, "\n{}", section.legend.join("\n"));
+        let _ = write!(out, "\n{}", paragraph(&section.legend.join(" "), 0));
     }
     for note in environment::notes(run) {
         let _ = writeln!(out, "note: {note}");
@@ -111,13 +129,13 @@ fn of_comparison(compared: &Compared<'_>) -> String {
     let comparison = &compared.comparison;
     let mut out = format!("{} beside {}\n", comparison.name, comparison.base);
     for (what, a, b) in &comparison.differences {
-        let _ = writeln!(out, "  {what}: {b}, not {a}");
+        let _ = write!(out, "{}", paragraph(&format!("{what}: {b}, not {a}"), 2));
     }
-    let _ = writeln!(out, "\n{}", comparison.summary());
+    let _ = write!(out, "\n{}", paragraph(&comparison.summary(), 0));
     if !comparison.pairs.is_empty() {
-        let _ = write!(out, "\n{}", compared.cells.to_terminal_rows(MAX_CELLS));
+        let _ = write!(out, "\n{}", compared.cells.fitted(MAX_CELLS));
         let ratio = format!("A ratio is {} over {}.", comparison.name, comparison.base);
-        let _ = writeln!(out, "\n{}", format!("{ratio} {}", comparison.method()).trim_end());
+        let _ = write!(out, "\n{}", paragraph(format!("{ratio} {}", comparison.method()).trim_end(), 0));
     }
     out
 }

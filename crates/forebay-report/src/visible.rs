@@ -69,7 +69,6 @@ pub(crate) fn for_terminal(named: &NamedRun) -> NamedRun {
     NamedRun { name: visible(&named.name).into_owned(), record }
 }
 
-/// Plain data with every text in it visible.
 fn each<T: Serialize + DeserializeOwned + Clone>(value: &T) -> T {
     let Ok(mut json) = serde_json::to_value(value) else { return value.clone() };
     if !escape(&mut json) {

@@ -4,7 +4,6 @@ use forebay_record::{AnyCell, Disturbed, Levels, Measured, Measurement, MetricIn
 
 use crate::run::Run;
 
-/// A measured value with what it is of.
 pub(super) struct Entry {
     pub(super) experiment: String,
     pub(super) levels: Levels,
@@ -15,7 +14,6 @@ pub(super) struct Entry {
     pub(super) by_rate: Option<ByRate>,
 }
 
-/// A run time's other side.
 pub(super) struct ByRate {
     pub(super) work: u64,
     pub(super) metric: &'static MetricInfo,

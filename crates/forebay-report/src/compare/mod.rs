@@ -25,7 +25,6 @@ use entry::{Entry, entries};
 /// How sure the intervals are.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a comparison of two cells comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Word {
     Faster,
@@ -36,9 +35,7 @@ pub(crate) enum Word {
     Chance,
     /// With one repeat there is no interval.
     CannotTell,
-    /// One of the two was not measured.
     NotMeasured,
-    /// Others disturbed one of the two.
     Disturbed,
 }
 
@@ -56,15 +53,14 @@ impl Word {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Noise => "noise: the interval includes 1",
-            Self::Chance => "may be chance: too little for so many comparisons",
-            Self::CannotTell => "cannot tell with one repeat",
+            Self::Chance => "within chance for so many comparisons",
+            Self::CannotTell => "inconclusive: one repeat",
             Self::NotMeasured => "not measured in both",
             Self::Disturbed => "not judged: disturbed",
         }
     }
 }
 
-/// Two cells.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair {
     pub(crate) id: String,
@@ -98,7 +94,6 @@ impl Pair {
         self.metric.better == Better::Lower
     }
 
-    /// The pair in words.
     pub(crate) fn describe(&self) -> String {
         let show =
             |value: Option<f64>| value.map_or("–".to_owned(), |value| metric::with_unit(self.metric.name, value));
@@ -113,12 +108,9 @@ impl Pair {
     }
 }
 
-/// A run against the first.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
-    /// The run that is compared with.
     pub(crate) base: &'a str,
-    /// The run that is compared.
     pub(crate) name: &'a str,
     /// What else differs: what, there, here.
     pub(crate) differences: Vec<(String, String, String)>,
@@ -130,7 +122,6 @@ pub(crate) struct Comparison<'a> {
     has_several: bool,
 }
 
-/// Every run against the first.
 pub(crate) fn compare<'a>(runs: &'a [Run<'a>]) -> Vec<Comparison<'a>> {
     let Some((base, others)) = runs.split_first() else { return Vec::new() };
     others.iter().map(|other| compare_two(base, other)).collect()
@@ -260,12 +251,10 @@ impl Comparison<'_> {
         self.has_several || self.pairs.iter().any(|pair| pair.is_of_several)
     }
 
-    /// How many pairs have a word.
     pub(crate) fn n(&self, word: Word) -> usize {
         self.pairs.iter().filter(|pair| pair.word == word).count()
     }
 
-    /// The outcome in a sentence or two.
     pub(crate) fn summary(&self) -> String {
         if self.pairs.is_empty() {
             return "The runs have no cell in common: nothing can be compared.".to_owned();
@@ -275,10 +264,10 @@ impl Comparison<'_> {
             (Word::Faster, "faster"),
             (Word::Slower, "slower"),
             (Word::Noise, "within noise"),
-            (Word::Chance, "apart by no more than chance among so many"),
-            (Word::CannotTell, "measured once, which cannot tell"),
+            (Word::Chance, "within chance for so many comparisons"),
+            (Word::CannotTell, "measured once (inconclusive)"),
             (Word::NotMeasured, "not measured in both"),
-            (Word::Disturbed, "disturbed, and so not judged"),
+            (Word::Disturbed, "disturbed and not judged"),
         ] {
             if self.n(word) > 0 {
                 parts.push(format!("{} {said}", self.n(word)));
@@ -289,7 +278,6 @@ impl Comparison<'_> {
         format!("{compared} in common: {}.", crate::number::listed(&parts))
     }
 
-    /// How the words were found.
     pub(crate) fn method(&self) -> String {
         let legend = if self.n(Word::Disturbed) > 0 { basis::LEGEND } else { "" };
         let parts = [self.intervals(), self.direction(), self.apart(), legend.to_owned()];
@@ -334,7 +322,6 @@ impl Comparison<'_> {
         }
     }
 
-    /// Cells that only one of the two has.
     fn apart(&self) -> String {
         if self.only_base + self.only_other == 0 {
             return String::new();
@@ -354,7 +341,6 @@ impl Comparison<'_> {
         self.pairs.iter().all(|pair| pair.metric == metric)
     }
 
-    /// Every pair.
     pub(crate) fn table(&self) -> Data {
         let is_mean = self.pairs.iter().any(|pair| pair.interval.is_some());
         // A quantity that all have in common needs no column, but a unit.
@@ -392,7 +378,6 @@ impl Comparison<'_> {
         data
     }
 
-    /// What else differs.
     pub(crate) fn differences_table(&self) -> Data {
         let mut data = Data::new(&[("what", "what", Left), ("before", self.base, Left), ("after", self.name, Left)]);
         for (what, a, b) in &self.differences {

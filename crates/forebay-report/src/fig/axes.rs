@@ -6,7 +6,6 @@ use crate::svg::{Anchor, Area, BOLD, Canvas, FONT, Svg, bold_width, fitted, text
 
 pub(super) struct X {
     pub(super) scale: Scale,
-    /// Values and what is written at them.
     ticks: Vec<(f64, String)>,
     title: String,
     look: Look,
@@ -19,9 +18,7 @@ enum Look {
     Ticks,
     /// Levels of a factor, written as strongly as names.
     Levels,
-    /// Names in bands of equal width.
     Bands,
-    /// Grid lines through the plot.
     Grid,
 }
 
@@ -55,7 +52,6 @@ impl X {
         width / self.ticks.len().max(1) as f64
     }
 
-    /// Room below a plot of a width.
     pub(super) fn room(&self, width: f64) -> f64 {
         let n_lines = match self.look {
             Look::Bands => self.ticks.iter().map(|(_, name)| wrapped(name, FONT, self.band(width) - 4.0).len()).max(),
@@ -104,7 +100,6 @@ impl X {
     }
 }
 
-/// What stands on the left of a panel.
 pub(super) enum Y<'a> {
     /// Values on a scale, and how they are written.
     Scale { scale: Scale, ticks: Vec<f64>, show: Box<dyn Fn(f64) -> String + 'a> },

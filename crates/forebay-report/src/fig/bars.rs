@@ -17,10 +17,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let second = context.spec.metrics.get(1).map(String::as_str);
     let factor = second.and_then(|second| proportion(&grid.cells, quantity, second));
     if let (Some(second), None) = (second, factor) {
-        remarks.push(format!(
-            "{} rises and falls otherwise than the bars, so that it is given in the data below alone.",
-            metric::axis(second)
-        ));
+        remarks.push(format!("{} is not proportional to the bars; see the data table.", metric::axis(second)));
     }
     let second_axis = second.map(metric::axis);
     let groups = Groups {
@@ -69,7 +66,6 @@ pub(super) fn groups(context: &Context<'_>, grid: &Grid<'_>, quantity: &str, y_t
     })
 }
 
-/// A cell's value in words, with its repeats.
 fn describe(cell: &StudyCell, quantity: &str, found: &Measurement) -> String {
     let mut text = format!("{}: {}", level::all(&cell.factors), metric::with_unit(quantity, found.value));
     if let Some((low, high)) = range(found) {
@@ -86,7 +82,6 @@ fn describe(cell: &StudyCell, quantity: &str, found: &Measurement) -> String {
     text
 }
 
-/// The smallest and the largest of several repeats.
 pub(super) fn range(metric: &Measurement) -> Option<(f64, f64)> {
     let low = metric.repeats.iter().copied().fold(f64::MAX, f64::min);
     let high = metric.repeats.iter().copied().fold(f64::MIN, f64::max);

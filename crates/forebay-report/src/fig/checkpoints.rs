@@ -1,13 +1,13 @@
 //! Run times with checkpoints beside the time without, and below how long training stands still for one.
 //!
-//! A bar is a run; its hatched top is the time in which training stood still for checkpoints, and a line across all is the
+//! A bar is a run; its hatched top is the time in which training stalled for checkpoints, and a line across all is the
 //! run without any. A published ratio of stalls is drawn where a stall so many times shorter than the direct one would
 //! end. Without a factor along the axis, the figure is one of single saves.
 
 use forebay_record::{STALL_SPEED_UP, StudyCell, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
-use crate::number::{brief_seconds, given, percent, times};
+use crate::number::{brief_seconds, given, percent, times, was};
 use crate::stall;
 use crate::svg::{NARROW, WIDE};
 
@@ -28,7 +28,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn { data: all.data(), ..Drawn::nothing(format!("No cell of this figure made checkpoints.{why}")) };
     }
     let mut run_times = all.groups("Run time in seconds", |cell| all.run_time(cell));
-    let mut stalls = all.groups("Standing still for a checkpoint in seconds, median", |cell| all.stall(cell));
+    let mut stalls = all.groups("Stall per checkpoint in seconds, median", |cell| all.stall(cell));
     run_times.limit = all.base_s().map(|base_s| (base_s, ""));
     // The axis is that of the picture below.
     run_times.x_title = String::new();
@@ -141,7 +141,7 @@ impl<'a> All<'a> {
         };
         let scale = if is_log { " The lower scale is logarithmic: equal steps are equal ratios." } else { "" };
         format!(
-            "Above: run times; hatched is the time in which training stood still for checkpoints.{line} Below: the median of the \
+            "Above: run times; hatched is the time in which training stalled for checkpoints.{line} Below: the median of the \
              stalls, whiskers from the shortest to the longest.{scale}"
         )
     }
@@ -158,11 +158,8 @@ impl<'a> All<'a> {
         let left_out: u64 =
             self.grid.cells.iter().filter_map(|cell| saved(cell)).map(TrainCheckpoints::n_not_saved).sum();
         if left_out > 0 {
-            let was = if left_out == 1 { "was" } else { "were" };
-            remarks.push(format!(
-                "{} {was} skipped, replaced or failed; the data below says of which run.",
-                count(left_out, "save")
-            ));
+            let (n, was) = (count(left_out, "save"), was(left_out));
+            remarks.push(format!("{n} {was} skipped, replaced or failed; the data below says of which run."));
         }
         remarks
     }
@@ -173,7 +170,7 @@ impl<'a> All<'a> {
         if let [class] = classes.as_slice() {
             keys.push(Key::swatch(&format!("bar {class}"), "running"));
         }
-        keys.push(Key::hatched("standing still for checkpoints"));
+        keys.push(Key::hatched("stalled for checkpoints"));
         let base = |base_s| Key::line("limit", format!("without checkpoints ({})", brief_seconds(base_s)));
         keys.extend(self.base_s().map(base));
         keys.extend(has_published.then(|| Key::marker("pub", 3, "stall by the published ratio to direct")));
@@ -193,7 +190,7 @@ impl<'a> All<'a> {
             .number(TrainCell::WALL_S.info.name, "run time, s", quantity, |cell| cell.value(&TrainCell::WALL_S))
             .number("without_s", "without checkpoints, s", quantity, move |cell| base(cell)?.value(&TrainCell::WALL_S))
             .number("longer", "longer by", percent, |cell| self.longer(cell).filter(|_| saved(cell).is_some()))
-            .number(TrainCell::CHECKPOINT_S.info.name, "standing still, s", quantity, |cell| {
+            .number(TrainCell::CHECKPOINT_S.info.name, "stalled, s", quantity, |cell| {
                 cell.value(&TrainCell::CHECKPOINT_S)
             })
             .count("n_saves", "checkpoints", |cell| saved(cell).map(TrainCheckpoints::n_made))
@@ -222,7 +219,7 @@ impl<'a> All<'a> {
         let tip = Tip::of(cell, format!("{place}: {}{}", brief_seconds(wall), longer.unwrap_or_default()))
             .with("metric", TrainCell::WALL_S.info.name)
             .with("value", wall);
-        let text = format!("{place}: stood still for checkpoints {} ({})", brief_seconds(still), percent(still / wall));
+        let text = format!("{place}: stalled for checkpoints {} ({})", brief_seconds(still), percent(still / wall));
         let more = Tip::of(cell, text).with("metric", TrainCell::CHECKPOINT_S.info.name).with("value", still);
         let more = (still > 0.0).then_some((wall, more));
         Some(Bar { value: wall - still, label: quantity(wall), tip, more, ..Bar::default() })

@@ -39,7 +39,6 @@ impl<'a, T> Columns<'a, T> {
         self.value(key, name, Align::Right, move |item| take(item).into().map_or(Value::Unknown, Value::count))
     }
 
-    /// A column a factor of cells.
     pub(super) fn factors(self, factors: Vec<&'a str>, cell: impl Fn(&T) -> &StudyCell + Copy + 'a) -> Self {
         factors.into_iter().fold(self, |columns, factor| {
             let value = move |item: &T| cell(item).level(factor).map_or(Value::Unknown, |of| level_value(factor, of));
@@ -67,7 +66,6 @@ fn level_value(factor: &str, of: &Level) -> Value {
     }
 }
 
-/// The factors of cells, in order.
 pub(super) fn factors<'a>(cells: &[&'a StudyCell]) -> Vec<&'a str> {
     let mut factors: Vec<&str> = cells.iter().flat_map(|cell| cell.factors.keys().map(String::as_str)).collect();
     factors.sort_unstable();

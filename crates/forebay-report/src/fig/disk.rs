@@ -11,7 +11,6 @@ use super::{Context, Data, Drawn, Left, Right, Run, Value, kept, level, quantity
 
 const ROWS: usize = 3;
 const MAX_CELLS: usize = 6;
-/// Cells that are named of a tick.
 const MAX_NAMED: usize = 3;
 /// The kernel's kilobyte, which is collectl's.
 const KIB: f64 = 1024.0;

@@ -8,7 +8,6 @@ use crate::palette::N_HUES;
 use super::percentiles::{Named, cells, round_time};
 use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, kept};
 
-/// Steps of a curve that have a marker.
 const MARKED: usize = 12;
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {

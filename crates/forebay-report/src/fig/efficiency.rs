@@ -40,7 +40,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-/// What a checkpoint's rate is a share of.
 const OF_SAVES: &str = "what the tier that is written first takes without us: O_DIRECT, then a sync";
 
 fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {

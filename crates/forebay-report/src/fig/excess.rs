@@ -32,7 +32,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         return Drawn::nothing("No cell of this figure was trained.");
     }
     let Some(base) = prefetch::base(&cells) else {
-        return Drawn::nothing("No train cell of this figure was run with batches made ahead.");
+        return Drawn::nothing("No cell of this figure was trained with prefetch.");
     };
     let mut spec = context.spec.clone();
     // Where it is no factor, all cells have the same.
@@ -47,7 +47,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let alone = pairs.iter().filter(|pair| pair.excess().is_none()).count() as u64;
     let has_excess = pairs.iter().any(|pair| pair.excess().is_some());
     if !has_excess {
-        remarks.push("No train cell of this figure was run without batches made ahead beside one with.".to_owned());
+        remarks.push("No cell of this figure was trained both with and without prefetch.".to_owned());
     } else if alone > 0 {
         remarks.push(format!("{} not measured both with and without.", forebay_units::count(alone, "cell")));
     }

@@ -12,7 +12,6 @@ const PANEL: f64 = 108.0;
 /// The class of an area that is filled; it lies below the others.
 pub(super) const FILLED: &str = "ahead";
 
-/// Megabytes in ticks of so many seconds.
 pub(super) struct Flow<'a> {
     pub(super) class: String,
     pub(super) every_s: f64,
@@ -30,7 +29,6 @@ impl Flow<'_> {
 }
 
 pub(super) trait Flows {
-    /// Its name beside so many others.
     fn title(&self, n_panels: usize) -> &str;
 
     fn flows(&self) -> Vec<Flow<'_>>;
@@ -52,7 +50,6 @@ fn end_s(panel: &impl Flows) -> f64 {
     panel.flows().iter().map(Flow::end_s).fold(panel.until_s(), f64::max)
 }
 
-/// The span that a picture's tick stands for.
 fn span_s(panels: &[impl Flows], most: usize) -> f64 {
     let every = panels.iter().flat_map(|panel| panel.flows()).map(|flow| flow.every_s).fold(0.0, f64::max);
     every * (panels.iter().map(end_s).fold(0.0, f64::max) / every / most as f64).ceil().max(1.0)
@@ -100,7 +97,6 @@ fn draw(panel: &impl Flows, pen: &mut Pen<'_>, span_s: f64) {
     panel.above(pen);
 }
 
-/// A column a tick that says its rates.
 fn hits(panel: &impl Flows, span_s: f64) -> Vec<(f64, f64, Tip)> {
     let rates: Vec<Vec<f64>> = panel.flows().iter().map(|flow| flow.rates(span_s)).collect();
     let hit = |i: usize| {
@@ -111,7 +107,6 @@ fn hits(panel: &impl Flows, span_s: f64) -> Vec<(f64, f64, Tip)> {
     (0..rates.iter().map(Vec::len).max().unwrap_or(0)).map(hit).collect()
 }
 
-/// When a tick begins, to the millisecond.
 pub(super) fn time(seconds: f64) -> String {
     tick((seconds * 1e3).round() / 1e3)
 }

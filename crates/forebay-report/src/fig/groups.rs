@@ -18,7 +18,6 @@ use super::plot::{Panel, Plot};
 #[derive(Default)]
 pub(super) struct Bar {
     pub(super) value: f64,
-    /// The smallest and the largest repeat.
     pub(super) range: Option<(f64, f64)>,
     pub(super) label: String,
     pub(super) tip: Tip,
@@ -37,7 +36,6 @@ impl Bar {
 
 pub(super) enum Slot {
     Bar(Bar),
-    /// A cell that failed, with the reason.
     Failed(Tip),
     Nothing,
 }
@@ -49,7 +47,6 @@ pub(super) struct Groups<'a> {
     pub(super) show: fn(f64) -> String,
     /// A quantity with a scale of its own on the right: its name and how many of it make one of the left.
     pub(super) right: Option<(&'a str, f64)>,
-    /// A line across the plot with its name.
     pub(super) limit: Option<(f64, &'a str)>,
     pub(super) classes: Vec<String>,
     pub(super) slots: Vec<Vec<Slot>>,
@@ -94,7 +91,6 @@ impl<'a> Groups<'a> {
         self.bars().any(|bar| bar.published.is_some())
     }
 
-    /// For a desk and for a phone.
     pub(super) fn pictures(&self, label: &str) -> Vec<Markup> {
         [WIDE, NARROW].into_iter().map(|canvas| self.draw(canvas, label)).collect()
     }
@@ -116,7 +112,6 @@ impl<'a> Groups<'a> {
         Plot { right: self.right, sides: (self.left, 6.0), ..Plot::new(&self.y_title, x, vec![panel]) }
     }
 
-    /// What the ticks on the left need.
     pub(super) fn tick_room(&self, canvas: Canvas) -> f64 {
         self.plot(canvas, 0.0, false).margins(canvas).0
     }

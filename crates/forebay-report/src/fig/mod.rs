@@ -34,7 +34,7 @@ mod traffic;
 mod utilisation;
 mod workers;
 
-use forebay_record::{FigureKind, FigureSpec, IngestCell, StudyCell};
+use forebay_record::{Cell, FigureKind, FigureSpec, IngestCell, StudyCell};
 
 use crate::axis::Scale;
 use crate::basis;
@@ -96,11 +96,16 @@ impl Context<'_> {
         cells
     }
 
+    /// Those that were measured, each with what was.
+    fn measured<C: Cell>(&self) -> Vec<(&StudyCell, &C)> {
+        let sound = self.cells().into_iter().filter(|cell| cell.error.is_none());
+        sound.filter_map(|cell| Some((cell, cell.measured_one::<C>()?))).collect()
+    }
+
     fn metric(&self) -> &str {
         self.spec.metrics.first().map_or(IngestCell::IMAGES_PER_S.info.name, String::as_str)
     }
 
-    /// Published values of a quantity for a cell.
     fn published_for(&self, cell: &StudyCell, metric: &str) -> Option<&Published<'_>> {
         let is_of =
             |row: &&Published<'_>| row.reference.metric == metric && row.cell.is_some_and(|of| std::ptr::eq(of, cell));
@@ -110,17 +115,13 @@ impl Context<'_> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
-    /// The values behind the picture.
     pub(crate) data: Data,
     /// What to see, where the study does not say it.
     pub(crate) caption: String,
     /// What follows from the cells, whatever the study says.
     pub(crate) judged: String,
-    /// How to read it.
     pub(crate) reading: String,
-    /// What is missing or was left out.
     pub(crate) remarks: Vec<String>,
-    /// What the legend's entries are levels of.
     pub(crate) legend_title: String,
     pub(crate) legend: Vec<Key>,
     /// For a desk and for a phone; none when there is nothing to draw.

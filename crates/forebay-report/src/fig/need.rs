@@ -1,9 +1,10 @@
 //! The disk throughput that keeps so many accelerators busy: a line a cell, and what was published for eight.
 
-use forebay_record::{NEED_ACCELERATORS, StudyCell, TrainCell};
+use forebay_record::{Levels, NEED_ACCELERATORS, StudyCell, TrainCell};
 
 use crate::number::{bytes, given, listed};
 use crate::palette::N_HUES;
+use crate::run::differing;
 
 use super::{
     Canvas, Columns, Context, Data, Drawn, Key, Line, Panel, Pen, Plot, Point, Scale, Tip, X, Y, both, level, metric,
@@ -29,7 +30,6 @@ struct Need<'a> {
 }
 
 impl Need<'_> {
-    /// Megabytes a second for so many accelerators.
     fn mb_per_s(&self, n: u64) -> f64 {
         n as f64 * self.images_per_s * self.bytes / 1e6
     }
@@ -54,8 +54,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         data: data(&needs),
         reading: finding(&needs, &published)
             + " That is the rate of one accelerator that never waits, times the bytes read for an image, times the number \
-               of accelerators: all measured. What was read ahead and not trained on counts, too, so that short runs give a \
-               little too much. Both scales are logarithmic.",
+               of accelerators: all measured. What was read ahead and not trained on counts too, so short runs give a little \
+               too much. Both scales are logarithmic.",
         remarks,
         legend,
         pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
@@ -91,34 +91,24 @@ fn side_by_side(shown: &[&Need<'_>]) -> Option<String> {
 }
 
 fn needs<'a>(context: &'a Context<'_>) -> Vec<Need<'a>> {
-    let cells = context.cells();
-    let trained: Vec<(&StudyCell, &TrainCell)> = cells
-        .into_iter()
-        .filter(|cell| cell.error.is_none())
-        .filter_map(|cell| Some((cell, cell.measured_one::<TrainCell>()?)))
-        .collect();
+    let trained = context.measured::<TrainCell>();
     // What was read ahead and not trained on counts in the bytes: the least of all is nearest to an image's size.
     let sizes = trained.iter().filter_map(|(of, cell)| Some((*of, cell.bytes_per_image()?)));
     let least = sizes.min_by(|a, b| a.1.total_cmp(&b.1));
-    let differs = |factor: &String| trained.iter().any(|(cell, _)| cell.level(factor) != trained[0].0.level(factor));
-    let need = |(cell, train): &(&'a StudyCell, &'a TrainCell)| {
+    let levels = differing(trained.iter().map(|(cell, _)| cell.factors.clone()).collect(), &[]);
+    let need = |((cell, train), levels): (&(&'a StudyCell, &'a TrainCell), &Levels)| {
         let own = train.bytes_per_image();
-        let mut levels = cell.factors.clone();
-        if trained.len() > 1 {
-            levels.retain(|factor, _| differs(factor));
-        }
         Some(Need {
             cell,
-            name: level::all(&levels),
+            name: level::all(if trained.len() > 1 { levels } else { &cell.factors }),
             images_per_s: train.takes_images_per_s()?,
             bytes: own.or(least.map(|(_, size)| size))?,
             lender: if own.is_none() { least.map(|(of, _)| of) } else { None },
         })
     };
-    trained.iter().filter_map(need).collect()
+    trained.iter().zip(&levels).filter_map(need).collect()
 }
 
-/// Published values of the figure's experiment, each once.
 fn published<'a>(context: &'a Context<'_>) -> Vec<Published<'a>> {
     let experiment = context.spec.experiment.as_deref();
     let of =

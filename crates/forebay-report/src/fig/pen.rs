@@ -22,7 +22,6 @@ impl Line {
 pub(super) struct Point {
     pub(super) x: f64,
     pub(super) y: f64,
-    /// The ends of its interval.
     pub(super) range: Option<(f64, f64)>,
     /// What it says; without a tip there is no marker.
     pub(super) tip: Option<Tip>,
@@ -34,11 +33,9 @@ pub(super) struct Pen<'p> {
     pub(super) svg: &'p mut Svg,
     pub(super) canvas: Canvas,
     pub(super) area: Area,
-    /// All panels.
     pub(super) whole: Area,
     pub(super) x: Scale,
     pub(super) y: Scale,
-    /// The middles of rows.
     pub(super) rows: Vec<f64>,
     labels: Vec<(String, (f64, f64), String)>,
 }
@@ -86,7 +83,6 @@ impl<'p> Pen<'p> {
         self.svg.path(class, &d);
     }
 
-    /// A band over the panel's height.
     pub(super) fn band(&mut self, class: &str, from: f64, to: f64) {
         let left = self.x.at(from);
         self.svg.rect(class, Area { left, right: self.x.at(to).max(left + 1.5), ..self.area });
@@ -142,7 +138,6 @@ impl<'p> Pen<'p> {
         self.svg.label(class, (self.x.at(x), self.area.top + below_top), 6.0, within, text);
     }
 
-    /// Lines, and below them what was published.
     pub(super) fn lines(&mut self, lines: &[Line], with_names: bool) {
         for (i, line) in lines.iter().enumerate() {
             let hue = palette::hue(i);

@@ -4,6 +4,7 @@ use forebay_record::{Cell, ProbeCell};
 
 use crate::number::microseconds;
 use crate::palette::N_HUES;
+use crate::run::differing;
 
 use super::{Columns, Context, Data, Drawn, Key, Line, Panel, Plot, Point, Scale, Tip, X, Y, both, level, thinned};
 
@@ -35,12 +36,10 @@ pub(super) fn cells<'a>(context: &'a Context<'_>) -> Vec<Named<'a>> {
             (levels, probe)
         })
         .collect();
-    let differs = |factor: &String| all.iter().any(|(levels, _)| levels.get(factor) != all[0].0.get(factor));
-    let name = |(levels, cell): &(forebay_record::Levels, &'a ProbeCell)| {
-        let shown = levels.iter().filter(|(factor, _)| differs(factor)).map(|(f, l)| (f.clone(), l.clone())).collect();
-        Named { name: if all.len() == 1 { level::all(levels) } else { level::all(&shown) }, cell }
-    };
-    all.iter().map(name).collect()
+    let n = all.len();
+    let differ = differing(all.iter().map(|(levels, _)| levels.clone()).collect(), &[]);
+    let name = |((levels, cell), differ)| Named { name: level::all(if n == 1 { &levels } else { &differ }), cell };
+    all.into_iter().zip(differ).map(name).collect()
 }
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {

@@ -1,4 +1,4 @@
-//! Megabytes read a second over time: a panel a level of the axis, an area a level of the series, time alike in all.
+//! Megabytes read per second over time: a panel a level of the axis, an area a level of the series, time alike in all.
 //!
 //! The last series, which has most batches made ahead, is filled; the others are outlines on top of it.
 
@@ -15,7 +15,6 @@ struct Curve<'a> {
     class: String,
 }
 
-/// The curves of a level of the axis.
 struct Level<'a> {
     name: String,
     curves: Vec<Curve<'a>>,
@@ -72,7 +71,6 @@ fn curves<'a>(panels: &'a [Level<'a>]) -> impl Iterator<Item = &'a Curve<'a>> {
 }
 
 impl Flows for Level<'_> {
-    /// A single panel needs none.
     fn title(&self, n_panels: usize) -> &str {
         if n_panels > 1 { &self.name } else { "" }
     }

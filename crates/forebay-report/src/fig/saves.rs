@@ -12,12 +12,10 @@ use super::{Bar, Columns, Context, Data, Drawn, Groups, Key, MAX_GROUPS, Tip, le
 type Run<'a> = (&'a StudyCell, &'a TrainCheckpoints);
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {
-    let cells = context.cells();
-    let of = |cell: &'_ &StudyCell| cell.error.is_none();
-    let runs: Vec<Run<'_>> = cells
+    let runs: Vec<Run<'_>> = context
+        .measured::<TrainCell>()
         .into_iter()
-        .filter(of)
-        .filter_map(|cell| Some((cell, cell.measured_one::<TrainCell>()?.checkpoints.as_ref()?)))
+        .filter_map(|(cell, train)| Some((cell, train.checkpoints.as_ref()?)))
         .filter(|(_, saved)| !saved.saves.is_empty())
         .take(palette::N_HUES)
         .collect();
@@ -34,7 +32,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let names = shown.iter().map(|step| group_digits(**step)).collect();
     let groups = Groups {
         slots: shown.iter().map(|step| runs.iter().map(|run| slot(run, **step)).collect()).collect(),
-        ..Groups::new("Standing still for a checkpoint in seconds", (names, "After step"), classes.clone())
+        ..Groups::new("Stall per checkpoint in seconds", (names, "After step"), classes.clone())
     };
     let names: Vec<String> = runs.iter().map(|(cell, _)| level::all(&cell.factors)).collect();
     Drawn {
@@ -58,10 +56,9 @@ fn slot((cell, saved): &Run<'_>, step: u64) -> Slot {
     }
 }
 
-/// A save in words, a line a time.
 pub(super) fn describe(save: &TrainCheckpoint) -> String {
     let mut text = format!(
-        "checkpoint after step {}, at {}: {}\nstood still {}",
+        "checkpoint after step {}, at {}: {}\nstalled {}",
         group_digits(save.step),
         brief_seconds(save.at_s),
         fate(save.fate),
@@ -99,7 +96,7 @@ fn data(runs: &[Run<'_>]) -> Data {
         .text("at", "cell", |(cell, _)| level::all(&cell.factors))
         .count("step", "after step", |(_, save)| save.step)
         .number("at_s", "at, s", quantity, |(_, save)| save.at_s)
-        .number(TrainCell::STALL_S.info.name, "stood still, s", quantity, |(_, save)| save.stall_s)
+        .number(TrainCell::STALL_S.info.name, "stall, s", quantity, |(_, save)| save.stall_s)
         .number(CheckpointCell::DURABLE_FAST_S.info.name, "durable on the first tier, s", quantity, |(_, save)| {
             save.durable_fast_s
         })

@@ -17,12 +17,8 @@ const WORDS: [&str; 2] = ["slowest rank", "first rank, as DLIO reports"];
 
 /// The figure; `None` when no cell of it is a workload with checkpoints.
 pub(super) fn make(context: &Context<'_>) -> Option<Drawn> {
-    let cells = context.cells();
-    let runs: Vec<Saved<'_>> = cells
-        .into_iter()
-        .filter_map(|cell| Some((cell, cell.measured_one::<WorkloadCell>()?)))
-        .filter(|(_, of)| !of.saves.is_empty())
-        .collect();
+    let mut runs: Vec<Saved<'_>> = context.measured();
+    runs.retain(|(_, of)| !of.saves.is_empty());
     let (cell, workload) = *runs.first()?;
     let mut remarks = Vec::new();
     let shown = thinned(&workload.saves, MAX_GROUPS, "checkpoints", &mut remarks);

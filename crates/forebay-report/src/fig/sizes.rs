@@ -3,7 +3,7 @@
 use forebay_record::{Bucket, Inspection, StudyCell};
 use forebay_units::count;
 
-use crate::number::{bytes, percent};
+use crate::number::{binary, bytes, percent};
 use crate::svg::{SMALL, text_width};
 
 use super::{
@@ -14,10 +14,9 @@ use super::{
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
 /// Why the shares of the mix are not those above the bars.
-const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so that its shares are not \
+const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so its shares are not \
                    those of the bars.";
 
-/// A dataset with its name among several.
 struct Set<'a> {
     cell: &'a StudyCell,
     name: String,
@@ -157,16 +156,6 @@ impl Set<'_> {
 
 fn average(name: &str, value: f64) -> String {
     format!("{name} {}", bytes(value.round() as u64))
-}
-
-/// A power of two as people name it.
-fn binary(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
-        0x10_0000..0x4000_0000 => format!("{} MiB", bytes >> 20),
-        _ => format!("{} GiB", bytes >> 30),
-    }
 }
 
 fn data(sets: &[Set<'_>]) -> Data {

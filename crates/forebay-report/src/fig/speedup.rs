@@ -203,7 +203,7 @@ impl Gains<'_> {
             text.push_str(if self.gains.iter().any(is_cut) { ", with an arrow head where they go on; " } else { "; " });
         }
         text.push_str(if self.numeric {
-            "both scales are logarithmic, so that the ideal is a straight line."
+            "both scales are logarithmic, so the ideal is a straight line."
         } else {
             "the levels stand side by side in the order of the study, and the upright scale is logarithmic."
         });

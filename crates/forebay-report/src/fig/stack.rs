@@ -2,7 +2,7 @@
 
 use forebay_record::StudyCell;
 
-use crate::number::{brief_seconds, percent};
+use crate::number::{brief_seconds, distinct, percent};
 use crate::svg::{Canvas, FONT, SMALL, fitted, text_width};
 
 use super::{
@@ -36,7 +36,6 @@ pub(super) enum Axis {
     Seconds,
 }
 
-/// A figure of such bars.
 pub(super) struct Stack {
     pub(super) axis: Axis,
     pub(super) title: &'static str,
@@ -46,7 +45,6 @@ pub(super) struct Stack {
     pub(super) parts: fn(&StudyCell) -> Vec<Part<'_>>,
     pub(super) caption: fn(&[&Row<'_>]) -> String,
     pub(super) reading: fn(&Grid<'_>) -> &'static str,
-    /// Why there may be no picture.
     pub(super) nothing: &'static str,
 }
 
@@ -59,7 +57,7 @@ pub(super) fn make(context: &Context<'_>, stack: &Stack) -> Drawn {
     let mut remarks = grid.remarks.clone();
     let shown = thinned(&rows, MAX_ROWS, "bars", &mut remarks);
     Drawn {
-        data: data(&rows, stack.order),
+        data: data(&rows, stack),
         caption: (stack.caption)(&shown),
         reading: (stack.reading)(&grid).to_owned(),
         remarks,
@@ -151,19 +149,15 @@ impl Row<'_> {
 
 /// The legend's entries, in the order of a table of stack.
 fn legend(rows: &[&Row<'_>], order: &[(&str, &str, &str)]) -> Vec<Key> {
-    let mut keys: Vec<(&str, &str)> = Vec::new();
-    for part in rows.iter().flat_map(|row| &row.parts) {
-        if !keys.iter().any(|(known, _)| *known == part.word) {
-            keys.push((part.word, part.class));
-        }
-    }
+    let mut keys = distinct(rows.iter().flat_map(|row| &row.parts).map(|part| (part.word, part.class)));
     let place = |word: &str| order.iter().position(|(_, known, _)| *known == word).unwrap_or(usize::MAX);
     keys.sort_by_key(|(word, _)| place(word));
     keys.into_iter().map(|(word, class)| Key::swatch(&format!("seg {class}"), word)).collect()
 }
 
-/// Every bar's parts in seconds.
-fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
+/// Every bar's parts in seconds; of bars of 100 %, shares are shown.
+fn data(rows: &[Row<'_>], stack: &Stack) -> Data {
+    let Stack { order, axis, .. } = *stack;
     let mut keys: Vec<&str> = rows.iter().flat_map(|row| row.parts.iter().map(|part| part.key)).collect();
     let place = |key: &str| order.iter().position(|(known, ..)| *known == key).unwrap_or(usize::MAX);
     keys.sort_by_key(|key| (place(key), *key));
@@ -173,7 +167,10 @@ fn data(rows: &[Row<'_>], order: &[(&str, &str, &str)]) -> Data {
         let word = order.iter().find(|(known, ..)| *known == key).map_or(key, |(_, word, _)| word);
         let seconds = move |row: &&Row<'_>| row.parts.iter().find(|part| part.key == key).map(|part| part.seconds);
         columns = columns.value(key, word, Right, move |row| {
-            let shown = |seconds: f64| format!("{} ({})", brief_seconds(seconds), percent(seconds / row.total));
+            let shown = |seconds: f64| match (percent(seconds / row.total), axis) {
+                (share, Axis::Share) => share,
+                (share, Axis::Seconds) => format!("{} ({share})", brief_seconds(seconds)),
+            };
             Value::maybe(seconds(row), shown)
         });
     }

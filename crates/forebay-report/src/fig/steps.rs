@@ -84,7 +84,6 @@ struct Point {
     n_steps: usize,
     /// Computing, waiting, copying.
     seconds: [f64; 3],
-    /// Standing still for checkpoints.
     checkpoint_s: f64,
     loss: Option<f64>,
 }
@@ -187,7 +186,7 @@ fn plot<'a>(cells: &[(&StudyCell, Steps<'_>)], has_copy: bool, (most, n_ticks): 
         let loss = loss(&points, format!("Loss{name}"));
         let n_panels = if loss.is_some() { 2 } else { 1 };
         let columns = (n_panels, around(hits));
-        panels.push(Panel { columns, ..seconds(points, has_copy, format!("Seconds a step{name}")) });
+        panels.push(Panel { columns, ..seconds(points, has_copy, format!("Seconds per step{name}")) });
         panels.extend(loss);
     }
     let last = cells.iter().map(|(_, of)| of.steps.len()).max().unwrap_or(1) as f64;

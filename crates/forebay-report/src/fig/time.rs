@@ -50,7 +50,6 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     named.map(|((key, word, class), seconds)| Part { key, word, class, seconds }).collect()
 }
 
-/// The bar that waits most.
 fn caption(rows: &[&Row<'_>]) -> String {
     let share = |row: &&Row<'_>| {
         let wait =

@@ -6,7 +6,7 @@
 use forebay_record::{SaveFate, StudyCell, TierTraffic, TrainCell, TrainCheckpoints};
 use forebay_units::count;
 
-use crate::number::{brief_seconds, listed, seconds};
+use crate::number::{brief_seconds, listed, seconds, was};
 
 use super::flows::{self, FILLED, Flow, Flows};
 use super::{Columns, Context, Data, Drawn, Key, Pen, Tip, both, first, level, palette, quantity, saves};
@@ -14,7 +14,6 @@ use super::{Columns, Context, Data, Drawn, Key, Pen, Tip, both, first, level, pa
 const MAX_PANELS: usize = 8;
 
 struct Tier<'a> {
-    /// What the run is called beside others.
     run: String,
     /// The tier, and the run where there are several.
     name: String,
@@ -119,7 +118,7 @@ fn said(panels: &[Tier<'_>]) -> String {
     if !drained.is_empty() {
         parts.push(format!("Draining went on after the end of the training for {}.", listed(&drained)));
     } else if has_tiers && n_left > 0 {
-        let was = if n_left == 1 { "was" } else { "were" };
+        let was = was(n_left);
         parts.push(format!("{} {was} left to be drained by the next start.", count(n_left, "checkpoint")));
     } else if has_tiers {
         parts.push("Nothing was left to be drained at the end of the training.".to_owned());
@@ -140,7 +139,7 @@ fn legend(panels: &[Tier<'_>]) -> Vec<Key> {
     let reads = panels.iter().any(|panel| panel.traffic.read_mb.iter().any(|mb| *mb > 0.0));
     let mut keys = vec![Key::swatch("ahead", "written")];
     keys.extend(reads.then(|| Key::line("tr c0l", "read")));
-    keys.push(Key::swatch("still", "training stands still for a checkpoint"));
+    keys.push(Key::swatch("still", "training stalls for a checkpoint"));
     keys.push(Key::line("limit", "end of the training"));
     keys
 }
@@ -162,7 +161,6 @@ impl Flows for Tier<'_> {
         self.train.totals.wall_s
     }
 
-    /// Bands of checkpoints.
     fn below(&self, pen: &mut Pen<'_>) {
         self.saved.saves.iter().for_each(|save| pen.band("still", save.at_s, save.at_s + save.stall_s));
     }

@@ -15,16 +15,13 @@ use super::{
     metric, palette, tick,
 };
 
-/// What is drawn when the figure names nothing.
 const METRICS: [&str; 2] = [AU_EPOCH, AU_DLIO];
 const AU_EPOCH: &str = WorkloadCell::AU_EPOCH.info.name;
 const AU_DLIO: &str = WorkloadCell::AU_DLIO.info.name;
 const PANEL: f64 = 190.0;
 
-/// A value of one way to count.
 struct At<'a> {
     cell: &'a StudyCell,
-    /// The place along the axis, and its name.
     x: usize,
     value: f64,
     /// What is drawn: a share, or a multiple of the first.
@@ -40,7 +37,6 @@ struct Counted<'a> {
     points: Vec<At<'a>>,
 }
 
-/// A level of the series, or a run.
 struct Part<'a> {
     name: String,
     counted: Vec<Counted<'a>>,
@@ -144,12 +140,8 @@ fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &
 
 /// The epochs of every run, each run in a panel.
 fn by_epoch<'a>(context: &'a Context<'_>, metrics: &[&'a str]) -> Parts<'a> {
-    let cells = context.cells();
-    let runs: Vec<(&StudyCell, &WorkloadCell)> = cells
-        .into_iter()
-        .filter_map(|cell| Some((cell, cell.measured_one::<WorkloadCell>()?)))
-        .take(palette::N_HUES)
-        .collect();
+    let mut runs = context.measured::<WorkloadCell>();
+    runs.truncate(palette::N_HUES);
     let most = runs.iter().map(|(_, cell)| cell.epochs).max().unwrap_or(0);
     let panel = |(cell, workload): &(&'a StudyCell, &'a WorkloadCell)| {
         let counted = metrics.iter().map(|metric| {

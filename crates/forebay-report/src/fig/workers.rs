@@ -28,7 +28,6 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     stack::make(context, &WORKERS)
 }
 
-/// What the workers of a cell did.
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     let of_ingest = cell.measured_one::<IngestCell>().map(|cell| &cell.worker_time);
     let of_train = cell.measured_one::<TrainCell>().map(|cell| &cell.totals.worker_time);

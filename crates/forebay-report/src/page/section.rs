@@ -8,14 +8,13 @@ use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
 use crate::markup::Markup;
+use crate::number::distinct;
 use crate::report::Section;
 
 /// Cells shown on the page; the JSON and the CSV have all.
 const MAX_CELLS: usize = 300;
-/// Rows of data shown under a figure.
 const MAX_DATA: usize = 200;
 
-/// Writes it with headings from this level on.
 pub(super) fn write(page: &mut Markup, section: &Section<'_>, level: usize) {
     header(page, section, level - 1);
     verdict(page, section);
@@ -165,12 +164,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
     }
     heading(page, level, "Every cell");
     section.legend.iter().for_each(|said| page.element("p", &[], said));
-    let mut experiments: Vec<&str> = Vec::new();
-    for cell in &section.run.study.cells {
-        if !experiments.contains(&cell.experiment.as_str()) {
-            experiments.push(&cell.experiment);
-        }
-    }
+    let mut experiments = distinct(section.run.study.cells.iter().map(|cell| cell.experiment.as_str()));
     let named = |name: &&str| section.run.spec().experiments.iter().position(|experiment| experiment.name == **name);
     experiments.sort_by_key(|name| named(name).unwrap_or(usize::MAX));
     let mut left = MAX_CELLS;

@@ -22,11 +22,9 @@ use crate::level;
 pub struct NamedRun {
     /// What the reader sees, as the path it was named by.
     pub name: String,
-    /// The record, its series inside.
     pub record: AnyRecord,
 }
 
-/// A run as the report sees it.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) name: &'a str,
@@ -71,7 +69,6 @@ impl<'a> Run<'a> {
         self.study.series.as_ref().filter(|series| !series.is_empty())
     }
 
-    /// Every cell of one experiment that was measured.
     pub(crate) fn cells_of<C: Cell>(&self) -> impl Iterator<Item = (&StudyCell, &C)> {
         self.study.cells.iter().flat_map(|cell| cell.measured_as().map(move |measured| (cell, measured)))
     }

@@ -26,7 +26,7 @@ where
     let mut figures = if cells.is_empty() { Vec::new() } else { C::figures(record) };
     figures.iter_mut().for_each(|figure| figure.experiment = Some(name.to_owned()));
     if !cells.is_empty() && record.series.as_ref().is_some_and(|series| !series.is_empty()) {
-        figures.push(figure("trace", "What the machine did meanwhile", FigureKind::Trace, &[], None));
+        figures.push(figure("trace", "Machine activity during the run", FigureKind::Trace, &[], None));
     }
     let spec = spec(C::STEP, C::title(record), figures);
     let head = StudyHead {

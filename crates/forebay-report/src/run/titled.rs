@@ -4,12 +4,12 @@ use forebay_record::{
     Cell, CheckpointCell, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, TrainCell, WorkloadCell,
 };
 
+use crate::number::distinct;
+
 /// An experiment whose records have a page of their own.
 pub(super) trait Titled: Cell {
-    /// What the page is called.
     fn title(record: &Record<Self>) -> String;
 
-    /// The figures of a record with cells.
     fn figures(record: &Record<Self>) -> Vec<FigureSpec>;
 
     /// Levels that are named even where all cells share them.
@@ -17,13 +17,11 @@ pub(super) trait Titled: Cell {
         Self::ALWAYS.to_vec()
     }
 
-    /// The levels that name a cell.
     fn shown(levels: Levels) -> Levels {
         levels
     }
 }
 
-/// A figure over a factor.
 pub(super) fn figure(id: &str, title: &str, kind: FigureKind, metrics: &[&str], x: Option<&str>) -> FigureSpec {
     FigureSpec {
         id: id.to_owned(),
@@ -77,12 +75,7 @@ impl Titled for ProbeCell {
     }
 
     fn figures(record: &Record<Self>) -> Vec<FigureSpec> {
-        let mut modes: Vec<&'static str> = Vec::new();
-        for mode in record.cells.iter().map(|cell| cell.mode.describe()) {
-            if !modes.contains(&mode) {
-                modes.push(mode);
-            }
-        }
+        let modes = distinct(record.cells.iter().map(|cell| cell.mode.describe()));
         modes.into_iter().flat_map(|mode| probe_figures(record, mode)).collect()
     }
 }
@@ -220,7 +213,7 @@ impl Titled for CheckpointCell {
         };
         let has = |of: fn(&CheckpointCell) -> Option<f64>| record.cells.iter().any(|cell| of(cell).is_some());
         let mut figures =
-            vec![by_mode("stall", "How long training stands still", FigureKind::Bars, &[Self::STALL_S.info.name])];
+            vec![by_mode("stall", "Stall of training per checkpoint", FigureKind::Bars, &[Self::STALL_S.info.name])];
         if has(|cell| cell.durable_fast_s) {
             figures.push(by_mode(
                 "saves",

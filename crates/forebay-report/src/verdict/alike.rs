@@ -2,7 +2,6 @@
 
 /// Sentences that are alike, with the numbers of each.
 struct Alike<'a> {
-    /// What stands before, between and behind the numbers.
     words: Vec<&'a str>,
     numbers: Vec<Vec<&'a str>>,
 }

@@ -1,8 +1,8 @@
 //! What keeps one from trusting a result blindly.
 
 use forebay_record::{
-    CacheState, CheckpointCell, Disturbed, ExperimentSpec, IngestCell, Scale, Scaled, StudyCell, StudySpec, TierKind,
-    TrainCell, WorkloadCell,
+    CacheState, CheckpointCell, ExperimentSpec, IngestCell, Scale, Scaled, StudyCell, StudySpec, TierKind, TrainCell,
+    WorkloadCell,
 };
 use forebay_units::{count, group_digits};
 
@@ -11,7 +11,7 @@ use crate::environment::progress;
 use crate::failures;
 use crate::level;
 use crate::limit::Place;
-use crate::number::{listed, percent};
+use crate::number::{distinct, listed, percent, was};
 use crate::order::Order;
 use crate::rated;
 use crate::run::Run;
@@ -22,10 +22,8 @@ const WIDE_SPREAD: f64 = 0.10;
 /// Warnings of workloads that are said one by one.
 const MAX_WARNINGS: usize = 6;
 
-/// Disturbed cells that are named one by one.
 const MAX_DISTURBED: usize = 6;
 
-/// Emulated accelerators that are named one by one.
 const MAX_ACCELERATORS: usize = 8;
 
 /// Everything that a reader has to know, the weightiest first.
@@ -75,8 +73,7 @@ fn not_run(run: &Run<'_>) -> Option<String> {
     let n: usize = by_reason.iter().map(|(_, cells)| cells.len()).sum();
     let said: Vec<String> =
         by_reason.iter().map(|(reason, cells)| format!("{} ({reason})", cells.join("; "))).collect();
-    let was = if n == 1 { "was" } else { "were" };
-    (n > 0).then(|| format!("{} {was} left out: {}.", count(n as u64, "cell"), said.join("; ")))
+    (n > 0).then(|| format!("{} {} left out: {}.", count(n as u64, "cell"), was(n as u64), said.join("; ")))
 }
 
 /// What changes the meaning of a workload's numbers, each kind of warning once with the number of cells it was given in.
@@ -94,16 +91,21 @@ fn warned(run: &Run<'_>) -> Vec<String> {
     (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; "))).into_iter().collect()
 }
 
-/// Cells that others disturbed, each with what did.
 fn disturbed(run: &Run<'_>) -> Option<String> {
-    let found = || run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?)));
-    let named = |(cell, by): (&StudyCell, Disturbed)| format!("{} ({})", run.name_of(cell), by.cause());
-    let mut names: Vec<String> = found().take(MAX_DISTURBED).map(named).collect();
-    let n = found().count();
-    names.extend((n > MAX_DISTURBED).then(|| format!("and {} more", n - MAX_DISTURBED)));
-    let was =
-        if n == 1 { "1 cell was disturbed and is".to_owned() } else { format!("{n} cells were disturbed and are") };
-    (n > 0).then(|| format!("{was} not judged: {}.", names.join("; ")))
+    let (cells, causes): (Vec<&StudyCell>, Vec<String>) =
+        run.study.cells.iter().filter_map(|cell| Some((cell, cell.disturbed()?.cause()))).unzip();
+    let causes: Vec<String> =
+        alike::merged(causes.iter().map(String::as_str)).into_iter().map(|(cause, _)| cause).collect();
+    let n_measured = run.study.cells.iter().filter(|cell| cell.is_measured()).count();
+    let which = match cells.len() {
+        0 => return None,
+        n if n == n_measured => return Some(format!("Disturbed: {}.", listed(&causes))),
+        1 => "1 cell was disturbed and is not judged".to_owned(),
+        n => format!("{n} cells were disturbed and are not judged"),
+    };
+    let mut names: Vec<String> = cells.iter().take(MAX_DISTURBED).map(|cell| run.name_of(cell)).collect();
+    names.extend((cells.len() > MAX_DISTURBED).then(|| format!("and {} more", cells.len() - MAX_DISTURBED)));
+    Some(format!("{which}: {} ({}).", names.join("; "), listed(&causes)))
 }
 
 /// Cells that a cold measurement was asked of and that were not proven cold; a record alone does not say what was asked.
@@ -111,23 +113,27 @@ fn cache(run: &Run<'_>) -> Option<String> {
     let states: Vec<CacheState> = run.caches().collect();
     let n = |wanted| states.iter().filter(|state| **state == wanted).count();
     let (warm, mixed, all) = (n(CacheState::Warm), n(CacheState::Mixed), states.len());
-    if warm + mixed == 0 {
+    // A workload warns of the page cache itself.
+    let is_said = run.cells_of::<WorkloadCell>().any(|(_, cell)| warns_of_cache(cell));
+    if warm + mixed == 0 || is_said {
         return None;
     }
     let shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
     let but = if shaped { " A shaped tier keeps to its profile all the same." } else { "" };
     if warm == all {
-        return Some(format!(
-            "The bytes came from memory: these are warm rates, and say nothing about a real disk.{but}"
-        ));
+        return Some(format!("The bytes came from memory: these are warm rates, not those of a disk.{but}"));
     }
-    let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came in part from memory, or it could not be told")]
+    let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came partly from memory or could not be checked")]
         .into_iter()
         .filter(|(n, _)| *n > 0)
         .map(|(n, said)| format!("{n} {said}"))
         .collect();
     let cells = if all == run.study.cells.len() { "cells" } else { "cells that moved data" };
-    Some(format!("Not all of the {all} {cells} are proven cold: {}.{but}", listed(&parts)))
+    Some(format!("Of {all} {cells}, not all are proven cold: {}.{but}", listed(&parts)))
+}
+
+fn warns_of_cache(cell: &WorkloadCell) -> bool {
+    cell.totals.warnings.iter().any(|warning| warning.contains("came from the page cache"))
 }
 
 fn emulated(run: &Run<'_>) -> Option<String> {
@@ -146,7 +152,7 @@ fn emulated(run: &Run<'_>) -> Option<String> {
             parts.push(format!("{} {is} {what}", listed(&names)));
         }
     }
-    (!parts.is_empty()).then(|| format!("No such devices were used, they are emulated: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Devices are emulated: {}.", parts.join("; ")))
 }
 
 /// Emulated tiers that took checkpoints and that the disk below was too slow for.
@@ -163,7 +169,7 @@ fn held_back(run: &Run<'_>) -> Option<String> {
     let (first, rates) = found.first().map(|(of, tier)| (level::all(&of.factors), tier.rates()))?;
     let first = if first.is_empty() { first } else { format!(", {first}") };
     Some(format!(
-        "The disk below did not give what {} {is} ({rates}{first}): the stalls of {} are the disk's.",
+        "The underlying disk was slower than {} {is} ({rates}{first}): the stalls of {} are the disk's.",
         listed(&tiers),
         count(found.len() as u64, "cell")
     ))
@@ -174,12 +180,7 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
     let mut cells: Vec<_> = run.cells_of::<TrainCell>().collect();
     let order = Order::of(run);
     cells.sort_by(|a, b| order.compare(a.0, b.0));
-    let mut named: Vec<String> = Vec::new();
-    for name in cells.iter().filter_map(|(_, cell)| cell.accelerator.as_ref()) {
-        if !named.contains(name) {
-            named.push(name.clone());
-        }
-    }
+    let mut named = distinct(cells.iter().filter_map(|(_, cell)| cell.accelerator.clone()));
     let more = named.len().saturating_sub(MAX_ACCELERATORS);
     if more > 0 {
         named.truncate(MAX_ACCELERATORS);
@@ -187,12 +188,8 @@ fn accelerator(run: &Run<'_>) -> Option<String> {
     }
     let trained = run.cells_of::<TrainCell>().filter(|(_, cell)| cell.accelerator.is_none()).count();
     let which = if trained > 0 { "In some cells no" } else { "No" };
-    (!named.is_empty()).then(|| {
-        format!(
-            "{which} network was trained: an accelerator was emulated that takes its time for every step ({}).",
-            listed(&named)
-        )
-    })
+    (!named.is_empty())
+        .then(|| format!("{which} network was trained: the accelerator was emulated ({}).", listed(&named)))
 }
 
 fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
@@ -201,7 +198,7 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.threads).max().unwrap_or(0);
     (n_cores > 0 && decodes && most > n_cores).then(|| {
         format!(
-            "The machine has {}: with more threads than that, decoding cannot become faster, only reading can.",
+            "The machine has {}: more threads than that speed up reading only, not decoding.",
             count(n_cores, "core")
         )
     })
@@ -212,13 +209,13 @@ fn once(run: &Run<'_>) -> Option<String> {
     let once = n.iter().filter(|n| **n < 2).count();
     let which = match once {
         0 => return None,
-        all if all == n.len() => "Every cell was measured once: how far repeats lie apart is not known".to_owned(),
+        all if all == n.len() => "Every cell was measured once: the spread between repeats is unknown".to_owned(),
         1 => "1 cell was measured once".to_owned(),
         some => format!("{some} cells were measured once"),
     };
     let so = match n.len() {
         1 => String::new(),
-        _ => format!("; differences of up to {} from such a cell mean nothing", percent(run.noise())),
+        _ => format!("; differences of up to {} from such a cell are noise", percent(run.noise())),
     };
     Some(format!("{which}{so}."))
 }
@@ -230,7 +227,7 @@ fn spread(run: &Run<'_>) -> Option<String> {
         if wide.len() == 1 { ("1 cell".to_owned(), "varies") } else { (format!("{} cells", wide.len()), "vary") };
     (!wide.is_empty()).then(|| {
         format!(
-            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there mean nothing.",
+            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there are noise.",
             percent(WIDE_SPREAD),
             percent(most)
         )

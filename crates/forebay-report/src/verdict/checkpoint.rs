@@ -10,16 +10,14 @@ use crate::run::Run;
 use crate::saves;
 use crate::stall;
 
-/// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 3;
 
-/// The answer where nothing but checkpoints was measured.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     // One that is written behind the training's back is as durable as late as the one before it.
     let known = || run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.save_mb_per_s().is_some());
     let (of, best) = fastest(known().filter(|(_, cell)| cell.mode != "async")).or_else(|| fastest(known()))?;
     let mut text = format!(
-        "A state of {} is durable after {} ({}, {} MB/s{})",
+        "A checkpoint of {} is durable after {} ({}, {} MB/s{})",
         crate::number::bytes(best.bytes),
         brief_seconds(best.durable_fast_s?),
         best.mode,
@@ -32,7 +30,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         is_less && run.differ(&[of, other], best.stall_s / cell.stall_s)
     };
     if let Some((_, cell)) = shortest.filter(is_shorter) {
-        text.push_str(&format!("; with {} training stands still for {}", cell.mode, brief_seconds(cell.stall_s)));
+        text.push_str(&format!("; with {} training stalls for {}", cell.mode, brief_seconds(cell.stall_s)));
     }
     Some(text + ".")
 }
@@ -56,7 +54,6 @@ fn of_ceiling(share: Option<f64>, what: &str) -> String {
     share.map(|share| format!(", {} {what}", percent(share))).unwrap_or_default()
 }
 
-/// What it rests on.
 pub(super) fn findings(run: &Run<'_>, published: &[Published<'_>]) -> Vec<String> {
     let cells: Vec<&StudyCell> = run.study.cells.iter().collect();
     let mut findings = shorter(run, published, &cells);
@@ -87,11 +84,10 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
         let stall = |cell: &StudyCell| stall::stall_s(cell).map_or("–".to_owned(), brief_seconds);
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();
         let (word, ratio) = if ratio >= 1.0 { ("shortens", ratio) } else { ("lengthens", 1.0 / ratio) };
-        let which =
-            if stall::mode(cell) == Some("burst") { "A burst buffer" } else { "Saving behind the training's back" };
+        let which = if stall::mode(cell) == Some("burst") { "A burst buffer" } else { "Async saving" };
         let at = if cell.factors.is_empty() { String::new() } else { format!(" ({})", level::all(&cell.factors)) };
         format!(
-            "{which}{at} {word} the stall of a checkpoint {}{theirs}: {direct} direct, {} so.",
+            "{which}{at} {word} the stall of a checkpoint {}{theirs}: {direct} direct, {} with it.",
             times(ratio),
             stall(cell)
         )
@@ -104,9 +100,9 @@ fn restores(run: &Run<'_>) -> Option<String> {
     let known = run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
     let (of, best) = known.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
     Some(format!(
-        "Restores come to {} MB/s, every byte verified{} ({}).",
+        "Restores reach {} MB/s, every byte verified{} ({}).",
         quantity(rate(best)),
-        of_ceiling(best.restore_efficiency(), "of what the storage gives"),
+        of_ceiling(best.restore_efficiency(), "of the storage's rate"),
         level::all(&of.factors)
     ))
 }

@@ -23,20 +23,15 @@ use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{self, Agreement, Published};
 use crate::run::Run;
 
-/// Places that are spoken of one by one.
 const MAX_PLACES: usize = 4;
 
 /// Repeats that vary by more than this leave open which cell is the best.
 const FAR_APART: f64 = 0.20;
 
-/// What a run says.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct Verdict {
-    /// The answer.
     pub(crate) headline: String,
-    /// What it rests on.
     pub(crate) findings: Vec<String>,
-    /// What to keep in mind.
     pub(crate) caveats: Vec<String>,
 }
 
@@ -76,7 +71,7 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
         return "Every cell failed: there is no result.".to_owned();
     }
     if run.study.cells.iter().all(|cell| !cell.is_measured()) {
-        return "Other processes disturbed every cell that was measured: nothing is concluded.".to_owned();
+        return "Other processes disturbed every measured cell: no conclusion.".to_owned();
     }
     if places.is_empty() {
         let said = workload::headline(run).or_else(|| train::headline(run)).or_else(|| checkpoint::headline(run));
@@ -106,7 +101,6 @@ fn inspected(run: &Run<'_>) -> Option<String> {
     Some(format!("{} hold {}{size}.", count(found.n_samples, "sample"), found.total_bytes))
 }
 
-/// Who is limited by what.
 fn of_decoding(places: &[&Place<'_>]) -> String {
     let named = |limit: Limit| -> Vec<String> {
         let mut names: Vec<String> =
@@ -164,22 +158,19 @@ fn fastest(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
         let is_other = !std::ptr::eq(of, place.best.0) && !other.read_only;
         is_other && !run.differ(&[of, place.best.0], cell.images_per_s / other.images_per_s)
     };
-    let doubt = if run.cells_of::<IngestCell>().any(is_near) {
-        "; it was measured once or beside one that was, so that another cell may be the best"
-    } else {
-        ""
-    };
+    let doubt =
+        if run.cells_of::<IngestCell>().any(is_near) { "; measured once, so another cell may be the best" } else { "" };
     let spread = cell.spread.filter(|spread| spread.is_finite());
     let shown = spread.map(|spread| format!(" ± {}", percent(spread))).unwrap_or_default();
     let is_wide = spread.is_some_and(|spread| spread > FAR_APART);
     Some(format!(
-        "The most images a training would get is {}{}{shown} a second ({} MB/s), from {} with {}{}.",
+        "Training would get at most {}{}{shown} images/s ({} MB/s), from {} with {}{}.",
         if is_wide { "roughly " } else { "" },
         quantity(cell.images_per_s),
         quantity(cell.mb_per_s),
         place.full_name(),
         threads(cell.threads),
-        if is_wide { "; its repeats lie so far apart that another cell may be the best" } else { doubt }
+        if is_wide { "; its repeats vary so much that another cell may be the best" } else { doubt }
     ))
 }
 
@@ -297,10 +288,10 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
         }
     }
     for (wanted, word) in [
-        (Agreement::NotJudged, "shown and not judged"),
+        (Agreement::NotJudged, "not judged"),
         (Agreement::NotMeasured, "not measured"),
-        (Agreement::Disturbed, "not judged, since others disturbed it"),
-        (Agreement::CannotTell, "measured once, which cannot tell"),
+        (Agreement::Disturbed, "disturbed"),
+        (Agreement::CannotTell, "measured once (inconclusive)"),
     ] {
         if n(wanted) > 0 {
             text.push_str(&format!("; {} {word}", n(wanted)));
@@ -308,7 +299,7 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
     }
     let beside = match published.len() {
         n if n == rows.len() => String::new(),
-        n => format!(" The table has {n} rows for them: one for every cell that a value is set beside."),
+        n => format!(" The table has {n} rows for them, one for every cell compared with a value."),
     };
     Some(text + "." + &beside)
 }

@@ -3,13 +3,11 @@
 use forebay_record::{Cell, ProbeCell, ProbeMode, StudyCell};
 
 use crate::level;
-use crate::number::{listed, microseconds, quantity};
+use crate::number::{distinct, listed, microseconds, quantity};
 use crate::run::Run;
 
-/// Tiers that are spoken of one by one.
 const MAX_TIERS: usize = 6;
 
-/// A probe with the cell it is of.
 type Probe<'a> = (&'a StudyCell, &'a ProbeCell);
 
 fn tier((cell, probe): &Probe<'_>) -> Option<String> {
@@ -18,14 +16,7 @@ fn tier((cell, probe): &Probe<'_>) -> Option<String> {
 
 /// The tiers in the order of their cells; one without a name where nothing names any.
 fn tiers(run: &Run<'_>) -> Vec<Option<String>> {
-    let mut tiers: Vec<Option<String>> = Vec::new();
-    for probe in run.cells_of::<ProbeCell>() {
-        let tier = tier(&probe);
-        if !tiers.contains(&tier) {
-            tiers.push(tier);
-        }
-    }
-    tiers
+    distinct(run.cells_of::<ProbeCell>().map(|probe| tier(&probe)))
 }
 
 fn best<'a>(run: &'a Run<'a>, of: &Option<String>, mode: ProbeMode) -> Option<Probe<'a>> {
@@ -40,25 +31,25 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let more = tiers.len().saturating_sub(MAX_TIERS);
     let more =
         if more > 0 { format!("; and {}", forebay_units::count(more as u64, "more tier")) } else { String::new() };
-    (!said.is_empty()).then(|| format!("At its best {}{more}.", said.join("; ")))
+    (!said.is_empty()).then(|| format!("Best rates: {}{more}.", said.join("; ")))
 }
 
 fn of_tier(run: &Run<'_>, tier: &Option<String>) -> Option<String> {
     let mut parts = Vec::new();
     for (mode, said) in [
-        (ProbeMode::SequentialRead, "reads in sequence"),
-        (ProbeMode::RandomRead, "reads at random"),
-        (ProbeMode::SequentialWrite, "writes in sequence"),
+        (ProbeMode::SequentialRead, "sequential read"),
+        (ProbeMode::RandomRead, "random read"),
+        (ProbeMode::SequentialWrite, "sequential write"),
     ] {
         if let Some((_, cell)) = best(run, tier, mode) {
-            parts.push(format!("{said} at {} MB/s", quantity(cell.mb_per_s)));
+            parts.push(format!("{said} {} MB/s", quantity(cell.mb_per_s)));
         }
     }
     if let Some((_, cell)) = best(run, tier, ProbeMode::Files) {
-        parts.push(format!("opens and reads {} small files a second", quantity(cell.iops)));
+        parts.push(format!("{} small files per second", quantity(cell.iops)));
     }
-    let name = tier.as_deref().unwrap_or("this storage");
-    (!parts.is_empty()).then(|| format!("{name} {}", listed(&parts)))
+    let name = tier.as_ref().map(|tier| format!("{tier} ")).unwrap_or_default();
+    (!parts.is_empty()).then(|| format!("{name}{}", listed(&parts)))
 }
 
 /// The settings that gave the most, and the latency there; for a study with other results a line is enough.
@@ -76,14 +67,9 @@ fn sentence((of, cell): Probe<'_>) -> String {
     let latency = &cell.latency_us;
     let mut levels = Cell::levels(cell);
     levels.extend(of.level("tier").map(|tier| ("tier".to_owned(), tier.clone())));
-    let mut text =
-        format!("Best: {}: {} MB/s, {} requests/s", level::all(&levels), quantity(cell.mb_per_s), quantity(cell.iops));
+    let mut text = format!("Best: {}, {} requests/s", level::all(&levels), quantity(cell.iops));
     if latency.p50 > 0.0 && latency.p99.is_finite() {
-        text.push_str(&format!(
-            "; half of the requests within {}, 99 % within {}",
-            microseconds(latency.p50),
-            microseconds(latency.p99)
-        ));
+        text.push_str(&format!(", p50 {}, p99 {}", microseconds(latency.p50), microseconds(latency.p99)));
     }
     text + "."
 }

@@ -10,7 +10,6 @@ use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
 use crate::run::Run;
 
-/// Cells that are spoken of one by one.
 const MAX_CELLS: usize = 2;
 /// An accelerator that waits for less than this share of the time is the limit itself.
 const HARDLY: f64 = 0.05;
@@ -60,9 +59,7 @@ fn of_one(cell: &TrainCell) -> String {
     let saving = totals.checkpoint_s / totals.wall_s;
     if saving >= HARDLY && totals.checkpoint_s > totals.wait_s {
         let still = percent(saving);
-        return format!(
-            "Checkpoints hold the training up most: it stood still {still} of the time for them and computed {au}."
-        );
+        return format!("Checkpoints stall training most: {still} of the time; it computed {au}.");
     }
     if totals.wait_s / totals.wall_s < HARDLY {
         return format!("The accelerator is the limit: it computed {au} of the time{}.", rest(totals));
@@ -104,18 +101,17 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     Some(if widest.is_same() {
         format!("{with} the run time is the same for every {}, within {within}.", widest.differ_in())
     } else if widest.is_open() {
-        format!("{with} run times lie {within} apart, which runs that were measured once may by chance.")
+        format!("{with} run times differ by {within}, which is within the noise of single runs.")
     } else if let Some(later) = widest.same_after_first() {
         let later = percent(later);
         format!(
-            "{with} run times lie {within} apart; without the wait for the first batch they are the same, within {later}."
+            "{with} run times differ by {within}; without the wait for the first batch they are the same, within {later}."
         )
     } else {
-        format!("Prefetch does not hide I/O everywhere: {it} run times still lie {within} apart.")
+        format!("Prefetch does not hide I/O everywhere: {it} run times still differ by {within}.")
     })
 }
 
-/// What the answer rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let experiments = prefetch::experiments(run);
@@ -174,7 +170,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {}{}: as many steps that never wait would take {}.",
+            "The cost of I/O is {}{}: the same steps without waiting would take {}.",
             brief_seconds(cost),
             share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
             brief_seconds(alone)
@@ -183,12 +179,12 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(lever(&cell.lever, totals.wall_s));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator takes {} images/s; {} {}; {}.",
+            "The accelerator consumes {} images/s; {} {}; {}.",
             quantity(feed.takes_images_per_s),
-            if cell.threads == 1 { "1 thread gives".to_owned() } else { count(cell.threads, "thread") + " give" },
+            if cell.threads == 1 { "1 thread delivers".to_owned() } else { count(cell.threads, "thread") + " deliver" },
             quantity(feed.gives_images_per_s),
             match feed.threads_needed {
-                Some(threads) => format!("{} would do", count(threads, "thread")),
+                Some(threads) => format!("{} would suffice", count(threads, "thread")),
                 None => "the storage is the limit, whatever the number of threads".to_owned(),
             }
         )
@@ -211,7 +207,7 @@ fn utilisation(totals: &TrainTotals) -> String {
         ));
     }
     if let Some(overlap) = totals.overlap {
-        text.push_str(&format!("; {} of the pipeline's work was hidden behind the computing", percent(overlap)));
+        text.push_str(&format!("; {} of the pipeline's work overlapped with compute", percent(overlap)));
     }
     text + "."
 }
@@ -224,21 +220,19 @@ pub(super) fn charged(by_cause: &ByCause, wait_s: f64, wall_s: f64) -> Option<St
     let said =
         |(cause, s): (&Cause, &f64)| format!("{} {} ({})", cause.describe(), brief_seconds(*s), percent(s / wait_s));
     let causes: Vec<String> = causes.into_iter().map(said).collect();
-    (!causes.is_empty()).then(|| format!("The wait of {} is charged to {}.", brief_seconds(wait_s), listed(&causes)))
+    (!causes.is_empty()).then(|| format!("Causes of the wait of {}: {}.", brief_seconds(wait_s), listed(&causes)))
 }
 
-/// What the network learnt by the end.
 fn learnt(cell: &TrainCell) -> Option<String> {
     let last = cell.epochs.last()?;
     let mut text = format!("After {} the mean loss is {:.3}", count(cell.epochs.len() as u64, "epoch"), last.loss?);
     if let Some(validation) = last.validation {
         let samples = count(validation.n_samples, "sample");
-        text.push_str(&format!("; of {samples} held out, {} are told right", percent(validation.accuracy)));
+        text.push_str(&format!("; {} of {samples} held out are classified correctly", percent(validation.accuracy)));
     }
     Some(text + ".")
 }
 
-/// What would help a cell most.
 pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     if lever.name == "none" || lever.advice.is_empty() {
         return None;
@@ -249,7 +243,6 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     Some(format!("What would help most: {advice}. It would save {most}{saves} of {wall}."))
 }
 
-/// What would help most cells that wait.
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
     let share = |cell: &StudyCell| cell.value(&TrainCell::WAIT_SHARE).unwrap_or(0.0);

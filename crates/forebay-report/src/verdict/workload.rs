@@ -10,7 +10,6 @@ use crate::run::Run;
 
 /// An accelerator that is used less than this waits enough to speak of it.
 const BUSY: f64 = 0.95;
-/// Groups that are spoken of one by one.
 const MAX_GROUPS: usize = 6;
 
 fn au(cell: &StudyCell) -> Option<f64> {
@@ -59,7 +58,7 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
     }
     let Some(whole) = au(of) else { return format!("{} ran: {rates}.", capital(&cell.workload)) };
     let why = match cause(cell) {
-        Some(what) if whole < BUSY => format!("; what held them up most is {what}"),
+        Some(what) if whole < BUSY => format!("; the main cause of stalls is {what}"),
         _ => String::new(),
     };
     format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
@@ -108,7 +107,6 @@ fn cause(cell: &WorkloadCell) -> Option<&'static str> {
     all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
 }
 
-/// What it rests on.
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let cells: Vec<(&StudyCell, &WorkloadCell)> = run.cells_of::<WorkloadCell>().collect();
     let groups = processes::groups(run);
@@ -143,9 +141,9 @@ fn missed(run: &Run<'_>) -> Option<String> {
     let names: Vec<String> = asked().filter(|(_, cell)| is_missed(cell)).map(|(of, _)| run.name_of(of)).collect();
     let n = asked().count() as u64;
     (n > 0).then(|| match names.is_empty() {
-        true => format!("The utilisation that was asked for was reached by all of {}.", count(n, "cell")),
+        true => format!("All of {} reached the utilisation asked for.", count(n, "cell")),
         false => format!(
-            "{} of {} missed the utilisation that was asked for: {}.",
+            "{} of {} missed the utilisation asked for: {}.",
             names.len(),
             count(n, "cell"),
             names.iter().take(MAX_GROUPS).cloned().collect::<Vec<_>>().join("; ")
@@ -160,7 +158,6 @@ fn of_group_named(group: &Group<'_>) -> String {
     }
 }
 
-/// Every limit, and whether it was kept.
 fn judged(cell: &WorkloadCell) -> Option<String> {
     let word = |judged: &Judged| {
         let value = judged.value.map_or("–".to_owned(), percent);
@@ -171,10 +168,10 @@ fn judged(cell: &WorkloadCell) -> Option<String> {
         };
         let how = if judged.is_decisive { "" } else { " (for comparison)" };
         let name = crate::metric::name(&judged.what);
-        format!("{name} {value}, at least {} % asked for: {kept}{how}", given(100.0 * judged.limit))
+        format!("{name} {value}, at least {} % required: {kept}{how}", given(100.0 * judged.limit))
     };
     let words: Vec<String> = cell.judged.iter().map(word).collect();
-    (!words.is_empty()).then(|| format!("Limits: {}.", words.join("; ")))
+    (!words.is_empty()).then(|| format!("Thresholds: {}.", words.join("; ")))
 }
 
 /// What the cells of a figure say of processes, group by group.

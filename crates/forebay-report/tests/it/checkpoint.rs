@@ -78,7 +78,7 @@ fn a_burst_buffer_that_the_disk_below_holds_back_differs_and_is_named() {
     let reference = &found["runs"][0]["references"][0];
     assert_eq!((&reference["agreement"], &reference["within"]), (&json!("differs"), &json!(0.2)), "{reference}");
     let caveats = found["runs"][0]["verdict"]["caveats"].to_string();
-    let said = "The disk below did not give what optane promises (176 of 512 MB/s, checkpoints on optane → hdd): the stalls of 1 \
+    let said = "The underlying disk was slower than optane promises (176 of 512 MB/s, checkpoints on optane → hdd): the stalls of 1 \
                 cell are the disk's.";
     assert!(caveats.contains(said), "{caveats}");
 }
@@ -195,10 +195,7 @@ fn a_record_of_training_has_its_saves_and_their_traffic() {
     assert_eq!(rows(&saves).len(), 5);
     assert_eq!((&rows(&saves)[0]["step"], &rows(&saves)[0]["fate"]), (&json!(20), &json!("saved")));
     let headline = found["runs"][0]["verdict"]["headline"].as_str().unwrap();
-    assert_eq!(
-        headline,
-        "Checkpoints hold the training up most: it stood still 11 % of the time for them and computed 89 %."
-    );
+    assert_eq!(headline, "Checkpoints stall training most: 11 % of the time; it computed 89 %.");
     let steps = figure(&found, "steps");
     assert_eq!(rows(&steps).iter().filter(|row| row["checkpoint_s"].is_number()).count(), 5);
     assert!(!rows(&figure(&found, "traffic")).is_empty());
@@ -209,7 +206,7 @@ fn a_record_of_training_has_its_saves_and_their_traffic() {
         said.contains("5 checkpoints of 600.0 MB, every 20 steps, tensorflow, burst: to optane, then hdd."),
         "{said}"
     );
-    assert!(text(std::slice::from_ref(&run)).contains("\n  Training stood still for "));
+    assert!(text(std::slice::from_ref(&run)).contains("\n  Training stalled for "));
     let lines = csv(&[run]);
     for metric in ["checkpoint_s", "stall_s", "drain_after_s"] {
         assert!(lines.contains(&format!(",{metric},")), "{metric}\n{lines}");
@@ -242,8 +239,8 @@ fn a_benchmark_of_checkpoints_is_a_page_a_table_and_lines() {
     let ids: Vec<&str> = section["figures"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["stall", "saves", "ceiling", "restores"]);
     let headline = headline(std::slice::from_ref(&run));
-    assert!(headline.starts_with("A state of 600.0 MB is durable after 1.2"), "{headline}");
-    assert!(headline.contains("of the ceiling); with async training stands still for 0.06"), "{headline}");
+    assert!(headline.starts_with("A checkpoint of 600.0 MB is durable after 1.2"), "{headline}");
+    assert!(headline.contains("of the ceiling); with async training stalls for 6"), "{headline}");
     let share = figure(&found, "ceiling");
     let first = &rows(&share)[0];
     let cell = saved::bench_cell("direct", "safetensors", 1.0);

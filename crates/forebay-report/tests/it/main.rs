@@ -32,3 +32,8 @@ fn page_of(runs: &[NamedRun]) -> String {
     }
     page
 }
+
+/// Words a space apart, wherever the lines of a terminal end.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

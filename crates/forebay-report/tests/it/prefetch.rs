@@ -51,7 +51,7 @@ fn cells_whose_run_time_is_not_the_same_are_named() {
     );
     let named = "more than 10 % longer than the shortest: hdd, 1 thread (16.9 s) and lustre, 1 thread (14.8 s).";
     assert!(said.ends_with(named), "{said}");
-    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still lie 36 % apart.");
+    assert_eq!(verdict["headline"], "Prefetch does not hide I/O everywhere: with it run times still differ by 36 %.");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_difference_that_is_the_first_batch_alone_is_explained() {
     );
     let headline = verdict["headline"].as_str().unwrap();
     assert!(
-        headline.starts_with("With prefetch run times lie 36 % apart; without the wait for the first batch"),
+        headline.starts_with("With prefetch run times differ by 36 %; without the wait for the first batch"),
         "{headline}"
     );
 }
@@ -172,7 +172,7 @@ fn the_headline_names_the_factors_that_vary() {
 fn without_runs_without_prefetch_there_is_no_excess_and_nothing_is_hatched() {
     let mut lines = with_more(&mini::lines(), 2);
     lines.retain(|line| line["experiment"] != "mini-app" || line["factors"]["prefetch"] != 0);
-    let missing = "No train cell of this figure was run without batches made ahead beside one with.";
+    let missing = "No cell of this figure was trained both with and without prefetch.";
     let run = study(&lines);
     let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
     assert!(found["remarks"].to_string().contains(missing), "{}", found["remarks"]);

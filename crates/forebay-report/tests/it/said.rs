@@ -4,6 +4,7 @@ use forebay_report::{headline, json, text};
 use serde_json::{Value, json};
 
 use crate::chien::{self, Plan, USUAL};
+use crate::flat;
 use crate::{page_of, plain};
 
 /// The repeats of a cell at these rates, and its median and spread with them.
@@ -40,7 +41,7 @@ fn a_ratio_is_that_of_the_two_values_beside_it() {
     assert!((number("before") - (6_156.0_f64 * 6_100.0 * 9_000.0).cbrt()).abs() < 1e-6, "{cell}");
     let method = found["method"].as_str().unwrap();
     assert!(method.contains("geometric mean of the repeats; a cell's own table shows medians"), "{method}");
-    assert!(text(&runs).contains("before, images/s, geometric mean"), "{}", text(&runs));
+    assert!(flat(&text(&runs)).contains("before, after, images/s, images/s, geometric geometric"), "{}", text(&runs));
 }
 
 #[test]
@@ -76,9 +77,9 @@ fn the_best_of_one_tier_is_not_mixed_with_that_of_another() {
     let verdict = &found["runs"][0]["verdict"];
     assert_eq!(
         verdict["headline"],
-        "At its best hdd reads in sequence at 162 MB/s and writes in sequence at 131 MB/s; ssd reads in sequence at 279 MB/s \
-         and writes in sequence at 194 MB/s; optane reads in sequence at 1,571 MB/s and writes in sequence at 503 MB/s; \
-         lustre reads in sequence at 1,930 MB/s and writes in sequence at 870 MB/s."
+        "Best rates: hdd sequential read 162 MB/s and sequential write 131 MB/s; ssd sequential read 279 MB/s and sequential \
+         write 194 MB/s; optane sequential read 1,571 MB/s and sequential write 503 MB/s; lustre sequential read 1,930 MB/s \
+         and sequential write 870 MB/s."
     );
     assert!(verdict["findings"][0].as_str().unwrap().starts_with("Best: hdd, sequential read"), "{verdict}");
 }
@@ -130,8 +131,8 @@ fn a_gain_within_the_noise_is_called_no_clear_gain() {
     let runs = [plain::named("noisy", &record)];
     let findings = report(&runs)["runs"][0]["verdict"]["findings"].to_string();
     assert!(findings.contains("no clear gain over 1 thread (1.20×, 0."), "{findings}");
-    assert!(findings.contains("is roughly 1,200 ± 25 % a second"), "{findings}");
-    assert!(findings.contains("its repeats lie so far apart that another cell may be the best"), "{findings}");
+    assert!(findings.contains("at most roughly 1,200 ± 25 % images/s"), "{findings}");
+    assert!(findings.contains("its repeats vary so much that another cell may be the best"), "{findings}");
     assert!(page_of(&runs).contains("No clear gain; largest: 1.20× (0."));
     repeats(&mut record["cells"][1], &[1_990.0, 2_000.0, 2_010.0]);
     let findings = report(&[plain::named("clear", &record)])["runs"][0]["verdict"]["findings"].to_string();

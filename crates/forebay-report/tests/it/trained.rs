@@ -52,7 +52,7 @@ fn very_small_times_are_told_in_a_smaller_unit() {
     let mut record = mini::record(1.0);
     record["cells"][0]["io_cost_s"] = json!(1.2e-4);
     let findings = report(&[plain::named("short", &record)])["runs"][0]["verdict"]["findings"].to_string();
-    assert!(findings.contains("The cost of I/O is 0.1 ms (") && !findings.contains("e-4"), "{findings}");
+    assert!(findings.contains("The cost of I/O is 120 µs (") && !findings.contains("e-4"), "{findings}");
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn published_values_are_counted_as_their_table_has_them() {
     let last = findings.as_array().unwrap().last().unwrap().as_str().unwrap();
     assert_eq!(
         last,
-        "No published value could be judged; 2 shown and not judged. The table has 4 rows for them: one for every cell that a \
-         value is set beside."
+        "No published value could be judged; 2 not judged. The table has 4 rows for them, one for every cell \
+         compared with a value."
     );
 }
 

@@ -266,5 +266,5 @@ fn where_checkpoints_make_the_gap_they_are_named() {
     let whole: Value = serde_json::from_str(&json(&[one])).unwrap();
     let said = whole["runs"][0]["verdict"].to_string();
     assert!(said.contains("it leaves out checkpoints"), "{said}");
-    assert!(said.contains("what held them up most is checkpoints"), "{said}");
+    assert!(said.contains("the main cause of stalls is checkpoints"), "{said}");
 }

@@ -165,6 +165,11 @@ impl From<Output> for Ran {
     }
 }
 
+/// Words a space apart, wherever the lines of a terminal end.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What a look at data found, without what the machine did meanwhile.
 pub(crate) fn found(json: &str) -> serde_json::Value {
     let mut found: serde_json::Value = serde_json::from_str(json).unwrap();

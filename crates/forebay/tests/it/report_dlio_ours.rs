@@ -1,6 +1,6 @@
 //! `forebay report --from-dlio` on what `forebay workload run --out` wrote: the same figures as the run's own record.
 
-use crate::dir::Dir;
+use crate::dir::{Dir, flat};
 use crate::workload::TINY;
 
 /// The figures of a report by their names.
@@ -16,11 +16,14 @@ fn figure(dir: &Dir, of: &str, metric: &str) -> f64 {
 }
 
 /// Accelerators, epochs, steps and batch of an account.
-fn setting(text: &str) -> Vec<&str> {
-    let line = text.lines().find(|line| line.starts_with("settings ")).unwrap_or_default();
+fn setting(text: &str) -> Vec<String> {
+    let text = flat(text);
+    let of = |name: &str, end: &str| {
+        text.split_once(name).and_then(|(_, rest)| rest.split_once(end)).map(|of| of.0.to_owned())
+    };
+    let line = of(" settings ", " processor ").unwrap_or_default();
     let is_told = |words: &&str| ["batch ", " epoch", " accelerator"].iter().any(|told| words.contains(told));
-    let steps = text.lines().filter(|line| line.starts_with("steps per epoch ")).flat_map(str::split_whitespace);
-    line.split("; ").filter(is_told).chain(steps).collect()
+    line.split("; ").filter(is_told).map(str::to_owned).chain(of("steps per epoch ", " ")).collect()
 }
 
 /// Runs the tiny workload with what is changed of it, and holds both accounts against each other.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::dir::flat;
 use crate::process::Load;
 use crate::study::{TINY, cells, with_tiny};
 
@@ -19,16 +20,16 @@ fn a_study_beside_other_processes_is_marked_and_concludes_nothing() {
     }
     let report: Value = serde_json::from_str(&dir.met("report out --json -")).unwrap();
     let found = &report["runs"][0];
-    let said = "Other processes disturbed every cell that was measured: nothing is concluded.";
+    let said = "Other processes disturbed every measured cell: no conclusion.";
     assert_eq!(found["verdict"]["headline"], said);
-    let others = "No published value could be judged; 1 not judged, since others disturbed it.";
+    let others = "No published value could be judged; 1 disturbed.";
     assert_eq!(found["verdict"]["findings"], json!([others]));
     let caveats = found["verdict"]["caveats"].to_string();
-    assert!(caveats.contains("2 cells were disturbed and are not judged: "), "{caveats}");
+    assert!(caveats.contains("Disturbed: other processes used "), "{caveats}");
     for cell in found["cells"].as_array().unwrap() {
         assert!(cell["disturbed"].as_str().unwrap().starts_with("1 of 1 repeat: other processes used "), "{cell}");
     }
     let text = dir.met("report out");
-    assert!(text.contains("* Other processes used the machine meanwhile") && text.contains(said), "{text}");
+    assert!(flat(&text).contains("* Disturbed by other processes; not judged.") && text.contains(said), "{text}");
     assert!(dir.met("report out --csv -").lines().next().unwrap().contains(",disturbed,"));
 }

@@ -56,7 +56,6 @@ fn panel<'a>(of: &'a Curves<'_>, points: Vec<Point>, index: usize) -> Panel<'a> 
     Panel { title, keys, height: Some(PANEL), ..Panel::new(Y::new(scale, 3, tick), marks) }
 }
 
-/// What the strip says of a hole.
 const INTERRUPTED: &str = "interrupted";
 /// Points further apart than this many steps are not joined.
 const PAUSE: f64 = 3.0;
@@ -110,7 +109,6 @@ fn last_seen(series: &Series, from: f64, next: f64) -> f64 {
     until
 }
 
-/// The strip that says which cell ran when.
 fn strip(pen: &mut Pen<'_>, series: &Series) {
     if series.marks.len() > MAX_MARKS {
         return;

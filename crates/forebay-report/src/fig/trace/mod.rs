@@ -1,4 +1,4 @@
-//! What the machine did meanwhile, tick by tick: disks, this process, the processor, and which cell ran when.
+//! Machine activity during the run, tick by tick: disks, this process, the processor, and which cell ran when.
 //!
 //! A long series is thinned out by keeping the lowest and the highest value of neighbouring ticks, so that no peak is lost.
 
@@ -21,14 +21,12 @@ struct Curve<'a> {
     dashed: bool,
 }
 
-/// Curves of one unit over each other.
 struct Curves<'a> {
     title: &'static str,
     unit: &'static str,
     curves: Vec<Curve<'a>>,
 }
 
-/// Neighbouring ticks as one point.
 #[derive(Clone)]
 struct Point {
     time_s: f64,
@@ -48,10 +46,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if series.time_s.len() < 2 {
         return Drawn {
             data: data(series, &panels),
-            ..Drawn::nothing(format!(
-                "The run was shorter than a tick of {}: there is no course to draw.",
-                interval(series)
-            ))
+            ..Drawn::nothing(format!("Run too short to plot: less than one tick of {}.", interval(series)))
         };
     }
     let late = (0..series.time_s.len()).filter(|row| series.is_late(*row)).count();
@@ -71,10 +66,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(series, &panels),
         caption: caption(series, &panels),
-        reading: format!(
-            "One point a tick of {}; the strip on top says which cell was being measured.",
-            interval(series)
-        ),
+        reading: format!("One point per tick of {}; the strip on top names the cell being measured.", interval(series)),
         remarks,
         pictures: both(&context.spec.title, |canvas| draw::plot(canvas, series, &panels)),
         ..Drawn::default()
@@ -219,7 +211,7 @@ mod tests {
             make(&Context { run: &run, spec: &serde_json::from_value(spec).unwrap(), published: &[] })
         };
         let within = drawn(1);
-        assert_eq!(within.remarks, ["The run was shorter than a tick of 1 s: there is no course to draw."]);
+        assert_eq!(within.remarks, ["Run too short to plot: less than one tick of 1 s."]);
         assert!(within.pictures.is_empty() && within.data.len() == 1);
         assert!(!drawn(2).pictures.is_empty());
     }
