@@ -113,7 +113,7 @@ fn limits() -> Check {
 }
 
 /// What is missing of those whose names begin so.
-fn missing<'a>(observed: &'a [Capability], is_asked: impl Fn(&str) -> bool) -> Option<&'a str> {
+fn missing(observed: &[Capability], is_asked: impl Fn(&str) -> bool) -> Option<&str> {
     observed.iter().filter(|one| is_asked(one.name)).find_map(|one| one.missing.as_deref())
 }
 

@@ -131,7 +131,7 @@ mod tests {
     fn the_controller_is_switched_on_where_it_is_off() {
         let folder = tree("cpu io\n", "cpu\n", &["user.slice"]);
         let switch = folder.path().join("cgroup.subtree_control");
-        assert_eq!(files(folder.path(), &folder.path().join("user.slice")).unwrap(), [switch.clone()]);
+        assert_eq!(files(folder.path(), &folder.path().join("user.slice")).unwrap(), std::slice::from_ref(&switch));
         assert_eq!(fs::read_to_string(&switch).unwrap(), "cpu\n", "looking changes nothing");
         setting(folder.path(), &folder.path().join("user.slice"), "7:0", LIMITS).unwrap();
         // The made-up file is overwritten in place; the kernel's own would take the word as an order.
