@@ -118,7 +118,7 @@ mod tests {
         let said = settings(65_536, 2).check().unwrap_err();
         assert_eq!(said, "`processes` times `accelerators` are more than 65,536: give fewer");
         let notes: Vec<String> = settings(4, 2).notes().collect();
-        assert!(notes[0].starts_with("4 processes are emulated accelerators of one process here"), "{notes:?}");
+        assert!(notes[0].starts_with("4 processes are emulated as accelerators of one process"), "{notes:?}");
         assert_eq!(notes[1], "records are 1/400 of what the workload says; a rate is 1/400 of what it stands for");
         assert_eq!(WorkloadSettings::default().notes().count(), 0);
     }

@@ -213,7 +213,7 @@ fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept()
         plan
     };
     let record = run_it(&not_kept(dir.path())).unwrap();
-    assert!(record.notes.iter().any(|note| note.contains("was there before this run")), "{:?}", record.notes);
+    assert!(record.notes.iter().any(|note| note.contains("existed before this run")), "{:?}", record.notes);
     assert!(file(0).exists(), "nothing goes that another run made");
     let mut not_made = not_kept(dir.path());
     not_made.workload.workflow.generate_data = false;

@@ -90,7 +90,7 @@ fn a_run_that_only_saves_reads_back_what_it_wrote_also_what_others_did() {
     assert_eq!(cell.saves.iter().map(|save| save.is_restore).collect::<Vec<_>>(), [false, false, false, true, true]);
     assert!(cell.saves.iter().filter(|save| save.is_restore).all(|save| save.bytes >= 600_000 && save.seconds > 0.0));
     assert_eq!((names(dir.path(), 0).len(), cell.totals.steps, cell.judged.len()), (2, 0, 0));
-    assert!(record.notes.iter().any(|note| note.contains("read back")), "{:?}", record.notes);
+    assert!(record.notes.iter().any(|note| note.contains("were restored from the device")), "{:?}", record.notes);
     let summary: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("out/summary.json")).unwrap()).unwrap();
     assert!(summary["metric"]["load_checkpoint_io_mean_GB_per_second"].as_f64().unwrap() > 0.0);

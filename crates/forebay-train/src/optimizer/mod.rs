@@ -1,6 +1,6 @@
 //! How gradients change parameters: one file per rule, each as PyTorch defines it.
 //!
-//! A file declares names, constants, state and arithmetic of its rule for both engines; [`optimizers!`] lists the files. Nothing else
+//! A file declares names, constants, state and arithmetic of its rule for both engines; `optimizers!` lists the files. Nothing else
 //! knows one rule from another.
 
 mod adam;

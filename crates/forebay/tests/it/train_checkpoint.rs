@@ -139,7 +139,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
     for (line, wanted) in [
         (
             format!("{saves} {size} --burst-dir b --checkpoint-mode direct"),
-            "direct saves go to the last place at once: leave --burst-dir out",
+            "direct saves go straight to the last place: omit --burst-dir",
         ),
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a burst buffer: give --burst-dir"),
         (
