@@ -218,7 +218,7 @@ fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept()
     let mut not_made = not_kept(dir.path());
     not_made.workload.workflow.generate_data = false;
     let record = run_it(&not_made).unwrap();
-    assert!(record.notes.iter().any(|note| note.contains("did not make the data")), "{:?}", record.notes);
+    assert!(record.notes.iter().any(|note| note.contains("did not generate the data")), "{:?}", record.notes);
     let fresh = tempfile::tempdir().unwrap();
     run_it(&not_kept(fresh.path())).unwrap();
     assert!(!fresh.path().join("data").exists());
