@@ -161,7 +161,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         (format!("{saves} {size} --burst-tier ssd"), "--burst-dir <DIR>"),
         (format!("{saves} {size} --drain-rate 1MB"), "--drain-rate needs a burst buffer: give --burst-dir"),
         (format!("{saves} {size} --drain-rate 0 --burst-dir b"), "give a rate above 0"),
-        (format!("{saves} {size} --checkpoint-behind skip"), "leave --checkpoint-behind out"),
+        (format!("{saves} {size} --checkpoint-behind skip"), "omit --checkpoint-behind"),
         (saves.clone(), "an emulated accelerator has no state to save: give --checkpoint-size"),
         ("train --synthetic --steps 4 --checkpoint-every 2".to_owned(), "needs checkpoints: give --checkpoint-dir"),
         ("train --synthetic --steps 4 --checkpoint-dir ck".to_owned(), "give --checkpoint-every"),
@@ -169,7 +169,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         ("train --synthetic --resume".to_owned(), "--checkpoint-dir <DIR>"),
         (
             format!("train --synthetic --checkpoint-every 2 --checkpoint-dir ck {size}"),
-            "--checkpoint-size is for an emulated --accelerator",
+            "--checkpoint-size needs an emulated --accelerator",
         ),
         (
             format!("train {MADE} --steps 4 --checkpoint-every 5 --checkpoint-dir ck {size}"),
