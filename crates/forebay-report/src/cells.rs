@@ -1,6 +1,6 @@
 //! Every cell in a line: its quantities as its experiment declares them, how sure they are, where its bytes came from.
 
-use forebay_record::{AnyCell, CacheState, Measured, ProbeCell, StudyCell};
+use forebay_record::{AnyCell, Better, CacheState, Measured, ProbeCell, StudyCell};
 
 use crate::basis;
 use crate::data::{Data, Value};
@@ -30,7 +30,21 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         }
     }
     data.hide_if_same("experiment");
+    if run.is_study() && data.len() > 1 {
+        // What describes a cell rather than judges it: as many columns as paper has room for.
+        constants(run).for_each(|key| data.hide_if_same(key));
+    }
     data
+}
+
+/// Columns that describe a cell and do not judge it.
+fn constants<'a>(run: &'a Run<'_>) -> impl Iterator<Item = &'static str> + use<'a> {
+    let measured = run.study.cells.iter().filter_map(|cell| cell.result()).flat_map(Measured::cells);
+    let of_cell = |cell: &dyn AnyCell| {
+        let facts = cell.measurements().into_iter().filter(|(info, _)| info.better == Better::Neither);
+        facts.map(|(info, _)| info.name).chain(cell.remarks().into_iter().map(|(key, ..)| key)).collect::<Vec<_>>()
+    };
+    measured.flat_map(of_cell).chain(["resident_before"])
 }
 
 /// The columns that some of the cells have, and those of all.

@@ -123,10 +123,12 @@ impl Data {
         }
     }
 
-    /// Hides a column all of whose values are the same.
+    /// Hides a column all of whose known values are the same.
     pub(crate) fn hide_if_same(&mut self, key: &str) {
         let Some(i) = self.columns.iter().position(|column| column.key == key) else { return };
-        if self.rows.iter().all(|row| row[i] == self.rows[0][i]) {
+        let mut known = self.rows.iter().map(|row| &row[i]).filter(|value| **value != Value::Unknown);
+        let first = known.next();
+        if known.all(|value| Some(value) == first) {
             self.columns[i].hidden = true;
         }
     }
