@@ -111,7 +111,7 @@ pub const SUBJECTS: &[Subject] = &[
     subject("tier up", "tier up hdd --shaped --dir tiers", &[]).writes(&["tiers"]),
     subject("tier down", "tier down", &[]),
     subject("tier list", "tier list", &[]).outputs(JSON),
-    subject("doctor", "doctor photos", &["photos"]).outputs(JSON),
+    subject("doctor", "doctor", &[]).outputs(JSON),
     subject("completions", "completions bash", &[]),
     subject("man", "man --out out", &[]).writes(&["out"]),
     subject("workload list", "workload list", &[]).outputs(JSON),
