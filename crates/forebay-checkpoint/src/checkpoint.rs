@@ -93,7 +93,7 @@ impl Checkpoint {
         format.open(stem, self)
     }
 
-    /// Reads the chunks not read yet, so that all of it was checked against the manifest, unless `stop` is set before.
+    /// Reads the remaining chunks and checks them against the manifest, until `stop` is set.
     ///
     /// # Errors
     /// [`Error::Damaged`] with what is wrong with it, [`Error::Stopped`].

@@ -41,7 +41,7 @@ pub struct Manifest {
     pub step: u64,
     /// How good the model was, by the caller's measure.
     pub metric: Option<f64>,
-    /// Bytes per chunk, a multiple of 4096, so that direct I/O can read one chunk.
+    /// Bytes per chunk; a multiple of 4096, as direct I/O requires.
     pub chunk_bytes: u64,
     pub files: Vec<FileSum>,
 }

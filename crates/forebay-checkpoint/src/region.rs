@@ -89,7 +89,7 @@ impl Region {
         Ok(())
     }
 
-    /// Touches all of it, so that later accesses cause no page faults.
+    /// Touches every page now, to avoid page faults later.
     pub fn fault_in(&mut self) {
         self.fault_in_until(&AtomicBool::new(false));
     }

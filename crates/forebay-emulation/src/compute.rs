@@ -15,7 +15,7 @@ use super::draw;
 /// spins for all accelerators, at most a tenth of a step of 3 ms.
 const MOST_SPUN_NS: u64 = 300_000;
 
-/// Longest rest, so that a request to stop is noticed.
+/// Longest uninterrupted sleep; a stop request waits at most this long.
 const LOOK_NS: u64 = 50_000_000;
 
 /// The shortest time slice that the kernel grants.

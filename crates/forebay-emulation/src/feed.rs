@@ -14,7 +14,7 @@ pub(super) trait Feed: Send {
     /// polling makes sense again.
     fn poll(&mut self) -> Poll<Result<Option<u64>, Error>>;
 
-    /// Releases the batch last taken, so that its threads can continue.
+    /// Releases the last batch taken; its threads can then continue.
     fn go_on(&mut self);
 
     /// What its threads did during waits, so far.

@@ -43,7 +43,7 @@ pub(super) trait Consumer {
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
     /// Evaluates held-out samples; `None` if nothing is learnt.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
-    /// Lets the device copy batches from this memory by itself; `None` if there is nothing to gain.
+    /// Allows the device to fetch batches from this memory (DMA); `None` if that would not help.
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<Option<PageLock>, Error>;
 }
 

@@ -120,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// What the saving thread does: writes what was staged, and, when it is stopped, writes what is left.
+    /// Body of the saving thread: writes staged states; after a stop, those still staged.
     pub(super) fn write_behind(&self) {
         loop {
             let mut state = self.lock();

@@ -107,7 +107,7 @@ fn make_cut(
     })
 }
 
-/// Threads, of which some wait for the disk: more than one per core where there are few, so that always some make.
+/// More threads than cores on small machines: while some wait for the disk, others generate data.
 fn workers(wanted: usize) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     if wanted == 0 { cores().max(LEAST_WORKERS) } else { wanted }
