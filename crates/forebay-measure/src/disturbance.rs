@@ -26,9 +26,6 @@ const LIMIT: f64 = 0.10;
 const STEAL_LIMIT: f64 = 0.25;
 const LEAST_BYTES: u64 = 8 << 20;
 
-/// Environment variable that turns the watch off, for callers that run experiments side by side on purpose, such as tests.
-const UNWATCHED: &str = "FOREBAY_UNWATCHED";
-
 /// `None` where the kernel does not report a quantity. Shares are fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Disturbance {
@@ -141,11 +138,7 @@ impl Watch {
     /// Reads of the device under `file` are attributed too.
     pub fn start(file: Option<&Path>) -> Self {
         let device = file.and_then(device_of);
-        let before = match std::env::var_os(UNWATCHED) {
-            Some(_) => Counters::default(),
-            None => Counters::now(device.as_deref()),
-        };
-        Self { before, device, start: Instant::now() }
+        Self { before: Counters::now(device.as_deref()), device, start: Instant::now() }
     }
 
     pub fn finish(self) -> Disturbance {

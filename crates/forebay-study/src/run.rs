@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use forebay_measure::{EXTRA_REPEATS, Observer, utc_now};
+use forebay_measure::{Observer, utc_now};
 use forebay_record::{Environment, StudyCell, StudyLine, StudyResumed, StudyRun};
 use forebay_units::chain;
 
@@ -136,8 +136,7 @@ pub fn run(
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
         let hear = |event| observe(Event::Within(event));
-        let observer = Observer { extra_repeats: Some(EXTRA_REPEATS), ..Observer::new(&hear, cancel) };
-        let measured = bench.measure(cell, observer);
+        let measured = bench.measure(cell, Observer::new(&hear, cancel));
         // An interrupted cell is no measurement, however it ended.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {

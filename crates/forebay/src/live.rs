@@ -41,6 +41,11 @@ impl Default for QuietArgs {
     }
 }
 
+/// Whether runs watch for other processes. Tests and others that run experiments side by side on purpose turn it off.
+pub(crate) fn is_watched() -> bool {
+    std::env::var_os("FOREBAY_UNWATCHED").is_none()
+}
+
 /// Runs something under a live line; with it what the machine did meanwhile. Remarks get a prefix.
 pub(crate) fn observed<T>(
     name: &str,
@@ -58,7 +63,8 @@ pub(crate) fn observed<T>(
         mark(&sampler, &event);
         display.show(event);
     };
-    let ran = run(Observer { extra_repeats: Some(quiet.extra_repeats), ..Observer::new(&hear, cancel) });
+    let extra_repeats = is_watched().then_some(quiet.extra_repeats);
+    let ran = run(Observer { extra_repeats, ..Observer::new(&hear, cancel) });
     listing.finish_and_clear();
     drop(display);
     Ok((ran?, sampler.stop()))

@@ -14,7 +14,7 @@ use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_bench::train::{KEEP, TrainSettings};
 use forebay_emulation::WorkloadSettings;
-use forebay_measure::{Observer, Refused, Setting, Settings, Takes, spelled, value};
+use forebay_measure::{EXTRA_REPEATS, Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
@@ -230,12 +230,18 @@ pub struct Steps<'a> {
     places: Places<'a>,
     find_placement: FindPlacement<'a>,
     cuda_folders: Vec<PathBuf>,
+    extra_repeats: Option<usize>,
 }
 
 impl<'a> Steps<'a> {
     /// Generated data is in `data`, `find_placement` finds the device under a folder, and `cuda_folders` may hold CUDA's libraries.
     pub fn new(plan: &'a Plan, data: &'a Path, find_placement: FindPlacement<'a>, cuda_folders: Vec<PathBuf>) -> Self {
-        Self { plan, places: Places::new(plan, data), find_placement, cuda_folders }
+        Self { plan, places: Places::new(plan, data), find_placement, cuda_folders, extra_repeats: None }
+    }
+
+    /// Watches every cell for other processes, and runs a disturbed repeat again.
+    pub fn watched(self) -> Self {
+        Self { extra_repeats: Some(EXTRA_REPEATS), ..self }
     }
 
     /// `None` if the cell makes none.
@@ -251,6 +257,7 @@ impl<'a> Steps<'a> {
 
 impl Bench for Steps<'_> {
     fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed> {
+        let observer = Observer { extra_repeats: self.extra_repeats, ..observer };
         let data = self.places.data_of(cell);
         let checkpoint_dirs = self.checkpoint_dirs(cell)?;
         let dir = self.places.folder_of(cell.work.tier.as_deref());

@@ -188,7 +188,8 @@ impl<'a> Run<'a> {
         }
         let estimator = Estimator::new(plan, &places);
         let seconds = |cell: &_| estimator.cell(cell).seconds;
-        let mut steps = Steps::new(plan, &self.data, &find_placement, crate::cuda::folders());
+        let steps = Steps::new(plan, &self.data, &find_placement, crate::cuda::folders());
+        let mut steps = if crate::live::is_watched() { steps.watched() } else { steps };
         let display = Display::of_cells();
         let observe = |event: forebay_study::Event<'_>| {
             samples.mark(&event);
