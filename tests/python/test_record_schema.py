@@ -1,4 +1,4 @@
-"""Records of every command, and those of schema 1 written again, are valid by docs/record.schema.json."""
+"""Records of every command, and those of schema 1 written again, are valid by docs/reference/record.schema.json."""
 
 import json
 import os
@@ -91,7 +91,7 @@ x = "threads"
 
 @pytest.fixture(scope="module")
 def validator() -> Draft202012Validator:
-    schema = json.loads((ROOT / "docs/record.schema.json").read_text())
+    schema = json.loads((ROOT / "docs/reference/record.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 

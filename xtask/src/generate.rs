@@ -6,7 +6,7 @@ use crate::ci;
 use crate::shell::{output, program, root, target};
 
 /// Each file, and what the example `record_schema` is asked for.
-const FILES: [(&str, &str); 2] = [("docs/record.schema.json", "json"), ("docs/record.md", "page")];
+const FILES: [(&str, &str); 2] = [("docs/reference/record.schema.json", "json"), ("docs/reference/record.md", "page")];
 
 /// Writes the files.
 pub fn write() -> Result<()> {

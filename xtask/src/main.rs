@@ -30,7 +30,7 @@ cargo xtask COMMAND
   tidy           house rules that no compiler checks
   layers         which crate may depend on which
   generate [--check]
-                 docs/record.md and docs/record.schema.json from the code; with --check, whether they are up to date
+                 write the generated pages of docs/; with --check, say which are out of date
   browser        reports opened in a headless Chromium
   interop        our files read by TensorFlow and webdataset, and theirs by us
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine

@@ -16,7 +16,7 @@
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
-// The comments of the record's types become docs/record.md and the JSON schema: a missing one is a gap in that page.
+// The comments of the record's types become docs/reference/record.md and the JSON schema: a missing one is a gap in that page.
 #![warn(missing_docs)]
 
 mod any;
