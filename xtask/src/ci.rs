@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
 use crate::tally::Tally;
-use crate::{crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
+use crate::{book, crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn(&Tally) -> Result<()>);
@@ -25,6 +25,7 @@ const ROWS: &[&[Step]] = &[
     &[("tests", tests)],
     &[("ranks", ranks::run_tests), ("release build", |_| release())],
     &[("examples", |_| examples())],
+    &[("book", |tally| book::run_book(tally, &[]))],
     &[("fuzz, short", |_| fuzz::run_short())],
     &[("crashes, short", crashes)],
     &[
@@ -83,6 +84,7 @@ fn packages() -> Result<()> {
         system::install(&["sysstat"], "iostat is missing")?;
     }
     system::need("dstat", "dstat")?;
+    book::mdbook()?;
     python::chromium()?;
     python::environments()
 }

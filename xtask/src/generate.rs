@@ -6,7 +6,8 @@ use crate::ci;
 use crate::shell::{output, program, root, target};
 
 /// Each file, and what the example `record_schema` is asked for.
-const FILES: [(&str, &str); 2] = [("docs/reference/record.schema.json", "json"), ("docs/reference/record.md", "page")];
+const FILES: [(&str, &str); 3] =
+    [("docs/reference/record.schema.json", "json"), ("docs/reference/record.md", "page"), ("docs/words.md", "words")];
 
 /// Writes the files.
 pub fn write() -> Result<()> {

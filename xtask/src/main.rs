@@ -1,6 +1,7 @@
 //! Set-up, demonstration and everything that guards the project.
 
 mod bench;
+mod book;
 mod ci;
 mod crash;
 mod demo;
@@ -13,6 +14,7 @@ mod layers;
 mod prefetch;
 mod python;
 mod ranks;
+mod reports;
 mod savers;
 mod shell;
 mod system;
@@ -31,7 +33,10 @@ cargo xtask COMMAND
   layers         which crate may depend on which
   generate [--check]
                  write the generated pages of docs/; with --check, say which are out of date
+  book [PAGE…]   the documentation: builds it, follows its links, runs its commands
   browser        reports opened in a headless Chromium
+  reports [STUDY…]
+                 runs the built-in studies, keeps their pages in docs/reports, takes the picture of README.md
   interop        our files read by TensorFlow and webdataset, and theirs by us
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   fuzz [--seconds N] [TARGET]
@@ -65,6 +70,8 @@ fn main() -> ExitCode {
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
         ["test"] => tally::of(ci::tests),
+        ["book", rest @ ..] => tally::of(|tally| book::run_book(tally, rest)),
+        ["reports", rest @ ..] => reports::write(rest),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
         ["ranks"] => tally::of(ranks::run_tests),

@@ -52,6 +52,11 @@ impl Tally {
         Ok(())
     }
 
+    /// Counts checks that are no test programs.
+    pub fn add_passed(&self, n_passed: u64) {
+        self.n_passed.fetch_add(n_passed, Ordering::Relaxed);
+    }
+
     /// Enters a part of a campaign that cannot run on this machine.
     pub fn leave_out(&self, part: &str, reason: Reason) -> Result<()> {
         eprintln!("{part}: not run: {reason}");
