@@ -7,7 +7,9 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::basis;
 use crate::markup::Markup;
-use crate::table::{Align, WIDTH, columns, paragraph};
+use unicode_width::UnicodeWidthStr;
+
+use crate::table::{Align, columns, paragraph};
 use crate::visible::visible;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -171,13 +173,13 @@ impl Data {
         data
     }
 
-    /// The first rows for a terminal of 80 columns: a single row is a list, what several share is said once below them, heads are
+    /// The first rows for a terminal of so many columns: a single row is a list, what several share is said once below them, heads are
     /// broken, and columns that still do not fit follow in further tables, behind those that name the rows.
-    pub(crate) fn fitted(&self, max_rows: usize) -> String {
+    pub(crate) fn fitted(&self, max_rows: usize, columns: usize) -> String {
         let text = |row: &[Value], i: usize| visible(row[i].shown()).into_owned();
         let named = |i: usize| vec![self.columns[i].name.clone(), text(&self.rows[0], i)];
         if self.rows.len() == 1 {
-            return list(self.shown().map(named).collect());
+            return list(self.shown().map(named).collect(), columns);
         }
         let is_same = |i: &usize| self.rows.iter().all(|row| row[*i] == self.rows[0][*i]);
         let (same, differ): (Vec<usize>, Vec<usize>) = self.shown().partition(is_same);
@@ -193,7 +195,7 @@ impl Data {
         for column in differ.iter().map(|i| column(*i)) {
             let taken =
                 |block: &Vec<(Vec<String>, Align)>| block.iter().map(|(lines, _)| width(lines) + 2).sum::<usize>();
-            match blocks.iter_mut().find(|block| taken(block) + width(&column.0) <= WIDTH) {
+            match blocks.iter_mut().find(|block| taken(block) + width(&column.0) <= columns) {
                 Some(block) => block.push(column),
                 None => {
                     let lead = blocks.first().map(|block| block[..n_lead.min(block.len())].to_vec());
@@ -203,8 +205,11 @@ impl Data {
         }
         let tables: Vec<String> = blocks.iter().map(|block| beside(block)).collect();
         let same: Vec<String> = same.into_iter().map(|i| named(i).join(" ")).collect();
-        let same =
-            if same.is_empty() { String::new() } else { paragraph(&format!("In every row: {}.", same.join("; ")), 0) };
+        let same = if same.is_empty() {
+            String::new()
+        } else {
+            paragraph(&format!("In every row: {}.", same.join("; ")), 0, columns)
+        };
         tables.join("\n") + &same
     }
 
@@ -254,14 +259,14 @@ const LONG_LIST: usize = 6;
 const WIDEST_VALUE: usize = 16;
 
 /// Names with their values: a long list in two columns, with the entries that are too wide for one below.
-fn list(entries: Vec<Vec<String>>) -> String {
+fn list(entries: Vec<Vec<String>>, width: usize) -> String {
     let is_narrow = |entry: &Vec<String>| entry[1].chars().count() <= WIDEST_VALUE;
     let (mut narrow, wide): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_narrow);
     let right = narrow.split_off(narrow.len().div_ceil(2));
     let spare = vec![String::new(); 2];
     let pairs = narrow.into_iter().zip(right.into_iter().chain(std::iter::repeat(spare)));
     let both = columns(&pairs.map(|(left, right)| [left, right].concat()).collect::<Vec<_>>(), |_| Align::Left);
-    let fits = both.lines().all(|line| line.chars().count() <= WIDTH);
+    let fits = both.lines().all(|line| line.width() <= width);
     if entries.len() < LONG_LIST || !fits {
         return columns(&entries, |_| Align::Left);
     }
@@ -287,7 +292,7 @@ fn shortened(texts: Vec<String>) -> Vec<String> {
 }
 
 fn width(lines: &[String]) -> usize {
-    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
+    lines.iter().map(|line| line.width()).max().unwrap_or(0)
 }
 
 /// Columns of as many lines each, without the lines that are empty in all.
@@ -391,7 +396,7 @@ mod tests {
 
     #[test]
     fn pages_and_terminals_leave_out_what_nobody_knows() {
-        assert_eq!(data().fitted(2), "tier   images/s\n<hdd>       262\n–             –\n");
+        assert_eq!(data().fitted(2, 80), "tier   images/s\n<hdd>       262\n–             –\n");
         let html = data().to_html("cells", "cells", 1).into_string();
         assert!(html.contains("<td class=\"l\">&lt;hdd&gt;</td><td class=\"r\">262</td>"), "{html}");
         assert!(!html.contains("nothing") && html.matches("<tr>").count() == 2, "{html}");

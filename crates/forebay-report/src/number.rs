@@ -12,7 +12,7 @@ pub(crate) fn finite(value: f64, show: impl FnOnce(f64) -> String) -> String {
 }
 
 /// A quantity with three digits that matter: "0.0123", "1.95", "262", "12,345".
-pub(crate) fn quantity(value: f64) -> String {
+pub fn quantity(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.to_owned();
     }

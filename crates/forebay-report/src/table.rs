@@ -1,5 +1,7 @@
 //! Aligned columns.
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::visible::visible;
 
 /// On which side of its column a text stands.
@@ -34,8 +36,21 @@ impl Table {
 
     /// The table as lines, without a column whose cells are all "–".
     pub fn render(&self) -> String {
-        let shown: Vec<usize> =
-            (0..self.columns.len()).filter(|i| self.rows.iter().any(|row| row[*i] != "–")).collect();
+        self.rendered(&[])
+    }
+
+    /// As [`render`](Self::render), in lines of at most `width` columns if that is possible without the columns in `spare`.
+    /// The first of them goes first.
+    pub fn fitted(&self, width: usize, spare: &[&str]) -> String {
+        let tables = (0..=spare.len()).map(|n| self.rendered(&spare[..n]));
+        let fits = |table: &String| table.lines().all(|line| line.width() <= width);
+        tables.clone().find(fits).or_else(|| tables.last()).unwrap_or_default()
+    }
+
+    fn rendered(&self, without: &[&str]) -> String {
+        let is_known = |i: &usize| self.rows.iter().any(|row| row[*i] != "–");
+        let is_wanted = |i: &usize| !without.contains(&self.columns[*i].0.as_str());
+        let shown: Vec<usize> = (0..self.columns.len()).filter(is_known).filter(is_wanted).collect();
         let heads: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let cells = |row: &Vec<String>| shown.iter().map(|i| row[*i].clone()).collect();
         let rows: Vec<Vec<String>> = std::iter::once(&heads).chain(&self.rows).map(cells).collect();
@@ -46,7 +61,7 @@ impl Table {
 /// Rows of as many cells each as lines of aligned columns, two spaces apart.
 pub fn columns(rows: &[Vec<String>], align: impl Fn(usize) -> Align) -> String {
     let n_columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate().map(|(column, cell)| pad(cell, widths[column], align(column)));
@@ -55,25 +70,62 @@ pub fn columns(rows: &[Vec<String>], align: impl Fn(usize) -> Align) -> String {
     rows.iter().map(line).collect()
 }
 
-pub(crate) const WIDTH: usize = 80;
+/// Columns of a terminal that does not say how many it has.
+pub const WIDTH: usize = 80;
+
+/// Columns that continue a folded line, beyond its own indent.
+const HANG: usize = 4;
+
+/// A text whose lines are at most `width` columns wide: longer ones are broken at spaces.
+///
+/// A number stays with the word it counts, and a word wider than a line stays whole. A broken line continues below the
+/// text behind its label ("reader   batch 7, …"), or indented by four columns; a line that begins with `forebay` is a
+/// command to be copied, and continues after a backslash.
+pub fn fold(text: &str, width: usize) -> String {
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    let lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
+    let lines: Vec<String> =
+        lines.map(|line| if line.width() <= width { line.to_owned() } else { folded(line, width) }).collect();
+    lines.join("\n") + end
+}
+
+fn folded(line: &str, width: usize) -> String {
+    let said = line.trim_start_matches(' ');
+    let indent = line.len() - said.len();
+    if said.starts_with("forebay ") {
+        return wrapped(said, indent, indent + HANG, width.saturating_sub(2)).trim_end().replace('\n', " \\\n");
+    }
+    let rest = indent + label(said).filter(|at| indent + at <= width / 2).unwrap_or(HANG);
+    wrapped(said, indent, rest, width).lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the text behind a label begins: after a gap of two spaces or more.
+fn label(line: &str) -> Option<usize> {
+    let gap = line.find("  ")?;
+    let rest = line[gap..].trim_start_matches(' ');
+    Some(line[..line.len() - rest.len()].width())
+}
 
 /// A text in lines of a terminal, indented by so many spaces and, from the second line on, by two more.
-pub(crate) fn paragraph(text: &str, indent: usize) -> String {
-    wrapped(text, indent, indent + 2)
+pub(crate) fn paragraph(text: &str, indent: usize, width: usize) -> String {
+    wrapped(text, indent, indent + 2, width)
 }
 
 /// A text in lines of a terminal, the first and the others indented by so many spaces. A number stays with what it counts.
-pub(crate) fn wrapped(text: &str, indent: usize, rest: usize) -> String {
+pub(crate) fn wrapped(text: &str, indent: usize, rest: usize, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
         let mut word = word.to_owned();
-        while word.ends_with(|last: char| last.is_ascii_digit()) && words.peek().is_some() {
+        while let Some(next) = words.peek().filter(|_| word.ends_with(|last: char| last.is_ascii_digit())) {
+            if rest + word.width() + 1 + next.width() > width {
+                break;
+            }
             word = format!("{word} {}", words.next().unwrap_or_default());
         }
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !is_empty && line.width() + 1 + word.width() > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
             is_empty = true;
         }
@@ -86,7 +138,7 @@ pub(crate) fn wrapped(text: &str, indent: usize, rest: usize) -> String {
 }
 
 fn pad(text: &str, width: usize, align: Align) -> String {
-    let space = " ".repeat(width - text.chars().count());
+    let space = " ".repeat(width - text.width());
     match align {
         Align::Left => format!("{text}{space}"),
         Align::Right => format!("{space}{text}"),
@@ -107,8 +159,27 @@ mod tests {
     fn paragraphs_keep_within_a_terminal_and_numbers_beside_their_units() {
         let text = "word ".repeat(15) + "1,234 images/s";
         let lines = format!("  {}\n    1,234 images/s\n", "word ".repeat(15).trim_end());
-        assert_eq!(paragraph(&text, 2), lines);
-        assert_eq!(paragraph("short", 0), "short\n");
+        assert_eq!(paragraph(&text, 2, WIDTH), lines);
+        assert_eq!(paragraph("short", 0, WIDTH), "short\n");
+    }
+
+    #[test]
+    fn long_lines_are_folded_at_words_and_short_ones_stay() {
+        assert_eq!(fold("one two\nthree four five 6 seven\n", 15), "one two\nthree four five\n    6 seven\n");
+        assert_eq!(fold("  a /long/path/of/one/word b", 12), "  a\n      /long/path/of/one/word\n      b");
+        assert_eq!(fold("name   one two three four", 16), "name   one two\n       three\n       four");
+        assert_eq!(fold("  forebay run x --out y", 20), "  forebay run x \\\n      --out y");
+        assert_eq!(fold("日本語 日本語 x", 8), "日本語\n    日本語\n    x");
+    }
+
+    #[test]
+    fn spare_columns_go_until_the_table_fits() {
+        let mut table = Table::new(&[("name", Align::Left), ("first", Align::Right), ("second", Align::Right)]);
+        table.row(vec!["a".to_owned(), "1".to_owned(), "2".to_owned()]);
+        assert_eq!(table.fitted(80, &["second", "first"]), table.render());
+        assert_eq!(table.fitted(11, &["second", "first"]), "name  first\na         1\n");
+        assert_eq!(table.fitted(10, &["second", "first"]), "name\na\n");
+        assert_eq!(table.fitted(3, &["second"]), "name  first\na         1\n", "as narrow as it can be");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::environment;
 use crate::published;
 use crate::report::{Compared, Report, Section, runs};
 use crate::run::NamedRun;
-use crate::table::{paragraph, wrapped};
+use crate::table::{WIDTH, paragraph, wrapped};
 use crate::verdict::verdict;
 use crate::visible::for_terminal;
 
@@ -24,12 +24,18 @@ const REPEATED: [&str; 1] = ["images/s"];
 /// Columns of the cells' table that a terminal does without: the page, the JSON and the CSV have them.
 const DETAILS: [&str; 5] = ["p90", "p99.9", "disturbed", "in memory before", "took"];
 
-/// Every run as text, and what they come to beside each other.
+/// Every run as text for a terminal of [`WIDTH`] columns, and what they come to beside each other.
 pub fn text(named: &[NamedRun]) -> String {
+    text_within(named, WIDTH)
+}
+
+/// As [`text`], in lines of at most `width` columns.
+pub fn text_within(named: &[NamedRun], width: usize) -> String {
     let named: Vec<NamedRun> = named.iter().map(for_terminal).collect();
     let runs = runs(&named);
     let report = Report::of(&runs);
-    let parts = report.sections.iter().map(of_section).chain(report.compared.iter().map(of_comparison));
+    let parts = report.sections.iter().map(|section| of_section(section, width));
+    let parts = parts.chain(report.compared.iter().map(|compared| of_comparison(compared, width)));
     parts.collect::<Vec<_>>().join("\n")
 }
 
@@ -38,7 +44,15 @@ pub fn record<C: Clone>(record: &Record<C>) -> String
 where
     AnyRecord: From<Record<C>>,
 {
-    text(&[NamedRun { name: record.command.clone(), record: record.clone().into() }])
+    record_within(record, WIDTH)
+}
+
+/// As [`record`], in lines of at most `width` columns.
+pub fn record_within<C: Clone>(record: &Record<C>, width: usize) -> String
+where
+    AnyRecord: From<Record<C>>,
+{
+    text_within(&[NamedRun { name: record.command.clone(), record: record.clone().into() }], width)
 }
 
 /// What one run, or several beside the first, come to in a line each.
@@ -57,50 +71,55 @@ pub fn headline(named: &[NamedRun]) -> String {
 
 /// What a run comes to: the verdict, and what limits what.
 pub fn summary(named: &NamedRun) -> String {
-    let named = [for_terminal(named)];
-    let runs = runs(&named);
-    Report::of(&runs).sections.iter().map(summary_of).collect()
+    summary_within(named, WIDTH)
 }
 
-fn summary_of(section: &Section<'_>) -> String {
+/// As [`summary`], in lines of at most `width` columns.
+pub fn summary_within(named: &NamedRun, width: usize) -> String {
+    let named = [for_terminal(named)];
+    let runs = runs(&named);
+    Report::of(&runs).sections.iter().map(|section| summary_of(section, width)).collect()
+}
+
+fn summary_of(section: &Section<'_>, width: usize) -> String {
     let glance = if section.run.is_study() && !section.glance.is_empty() {
-        format!("\n{}", section.glance.fitted(MAX_CELLS))
+        format!("\n{}", section.glance.fitted(MAX_CELLS, width))
     } else {
         String::new()
     };
-    format!("{}{}{glance}", heading(section), sentences(section))
+    format!("{}{}{glance}", heading(section, width), sentences(section, width))
 }
 
-fn heading(section: &Section<'_>) -> String {
+fn heading(section: &Section<'_>, width: usize) -> String {
     let run = section.run;
-    let mut out = format!("{}\n", run.spec().title);
+    let mut out = paragraph(&run.spec().title, 0, width);
     if !run.is_study() {
         let facts = environment::facts(run);
         let shown = || HEAD.iter().filter_map(|name| facts.iter().find(|(what, _)| what == name));
-        let width = shown().map(|(what, _)| what.len()).max().unwrap_or(0);
-        out.extend(shown().map(|(what, fact)| wrapped(&format!("{what:width$}  {fact}"), 0, width + 2)));
+        let gap = shown().map(|(what, _)| what.len()).max().unwrap_or(0);
+        out.extend(shown().map(|(what, fact)| wrapped(&format!("{what:gap$}  {fact}"), 0, gap + 2, width)));
     }
-    format!("{out}\n{}", paragraph(&section.verdict.headline, 0))
+    format!("{out}\n{}", paragraph(&section.verdict.headline, 0, width))
 }
 
-fn sentences(section: &Section<'_>) -> String {
-    section.verdict.findings.iter().chain(&section.verdict.caveats).map(|said| paragraph(said, 2)).collect()
+fn sentences(section: &Section<'_>, width: usize) -> String {
+    section.verdict.findings.iter().chain(&section.verdict.caveats).map(|said| paragraph(said, 2, width)).collect()
 }
 
 /// The rates of a single record come right below the answer; a study has too many cells for that.
-fn of_section(section: &Section<'_>) -> String {
+fn of_section(section: &Section<'_>, width: usize) -> String {
     let run = section.run;
-    let mut out = if run.is_study() { summary_of(section) } else { heading(section) };
+    let mut out = if run.is_study() { summary_of(section, width) } else { heading(section, width) };
     if !section.cells.is_empty() {
         let cells = section.cells.without(&DETAILS);
         let cells = if cells.len() == 1 && !run.is_study() { cells.without(&["cell"]) } else { cells };
-        let _ = write!(out, "\n{}", cells.fitted(MAX_CELLS));
+        let _ = write!(out, "\n{}", cells.fitted(MAX_CELLS, width));
         if cells.len() > MAX_CELLS {
             let _ = writeln!(out, "… and {} more cells; --json and --csv have all", cells.len() - MAX_CELLS);
         }
     }
     if !run.is_study() {
-        let sentences = sentences(section);
+        let sentences = sentences(section, width);
         let gap = if section.cells.is_empty() || sentences.is_empty() { "" } else { "\n" };
         let _ = write!(out, "{gap}{sentences}");
     }
@@ -111,31 +130,31 @@ fn of_section(section: &Section<'_>) -> String {
     let tables = section.tables.iter().map(|(title, data)| (*title, data.clone()));
     for (title, data) in told.chain(tables).filter(|(_, data)| !data.is_empty()) {
         let data = if data.len() == 1 { data.without(&["cell"]) } else { data };
-        let _ = write!(out, "\n{title}\n{}", data.fitted(MAX_CELLS));
+        let _ = write!(out, "\n{title}\n{}", data.fitted(MAX_CELLS, width));
     }
     if !section.references.is_empty() {
-        let _ = write!(out, "\n{}", section.references.fitted(MAX_CELLS));
+        let _ = write!(out, "\n{}", section.references.fitted(MAX_CELLS, width));
     }
     if !section.legend.is_empty() {
-        let _ = write!(out, "\n{}", paragraph(&section.legend.join(" "), 0));
+        let _ = write!(out, "\n{}", paragraph(&section.legend.join(" "), 0, width));
     }
     for note in environment::notes(run) {
-        let _ = writeln!(out, "note: {note}");
+        let _ = write!(out, "{}", paragraph(&format!("note: {note}"), 0, width));
     }
     out
 }
 
-fn of_comparison(compared: &Compared<'_>) -> String {
+fn of_comparison(compared: &Compared<'_>, width: usize) -> String {
     let comparison = &compared.comparison;
-    let mut out = format!("{} beside {}\n", comparison.name, comparison.base);
+    let mut out = paragraph(&format!("{} beside {}", comparison.name, comparison.base), 0, width);
     for (what, a, b) in &comparison.differences {
-        let _ = write!(out, "{}", paragraph(&format!("{what}: {b}, not {a}"), 2));
+        let _ = write!(out, "{}", paragraph(&format!("{what}: {b}, not {a}"), 2, width));
     }
-    let _ = write!(out, "\n{}", paragraph(&comparison.summary(), 0));
+    let _ = write!(out, "\n{}", paragraph(&comparison.summary(), 0, width));
     if !comparison.pairs.is_empty() {
-        let _ = write!(out, "\n{}", compared.cells.fitted(MAX_CELLS));
+        let _ = write!(out, "\n{}", compared.cells.fitted(MAX_CELLS, width));
         let ratio = format!("A ratio is {} over {}.", comparison.name, comparison.base);
-        let _ = write!(out, "\n{}", paragraph(format!("{ratio} {}", comparison.method()).trim_end(), 0));
+        let _ = write!(out, "\n{}", paragraph(format!("{ratio} {}", comparison.method()).trim_end(), 0, width));
     }
     out
 }
