@@ -64,7 +64,7 @@ impl Buffer {
         self.as_mut_slice().copy_from_slice(bytes);
     }
 
-    /// Sets the number of content bytes; bytes beyond the old length hold whatever was there before.
+    /// Sets the number of content bytes; the content beyond the old length is unspecified.
     pub fn resize(&mut self, len: usize) {
         self.reserve(len);
         self.len = len;

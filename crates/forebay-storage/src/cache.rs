@@ -1,7 +1,7 @@
 //! The page cache: emptying it, and proving that it is empty.
 //!
-//! A cold measurement proves itself twice: before, the kernel is asked how many of the files' pages it holds; after,
-//! the bytes the block layer fetched for this process are set against the bytes read.
+//! A cold measurement is proven twice: before it, the kernel reports how many of the files' pages it holds; after it,
+//! the bytes that the block layer fetched for this process are compared with the bytes read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,7 +16,7 @@ use crate::{Error, Operation, Result};
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// How much of some files the page cache holds.
+/// How much of a set of files the page cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Residency {
     /// Bytes of the files, in whole pages.
@@ -31,23 +31,23 @@ impl Residency {
     }
 }
 
-/// Asks the kernel to forget the files' pages; dirty ones are written first.
+/// Asks the kernel to drop the files' pages; dirty ones are written first.
 ///
-/// Nothing but these files is touched, and no privilege is needed. The kernel may keep pages that a process maps:
-/// [`residency`] tells.
+/// Affects only these files and needs no privileges. The kernel may keep pages that a process maps: check with
+/// [`residency`].
 ///
 /// # Errors
 /// When a file cannot be opened or synced.
 pub fn evict<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     for path in paths {
         let (file, len) = open_regular(path)?;
-        // Syncing makes the device flush its own cache, file by file: where the kernel tells, only what needs it is synced.
+        // Each sync makes the device flush its cache. If the kernel reports dirty pages, only files that have some are synced.
         let held = held(&file, len).ok();
         if held.is_some_and(|held| held.cached == 0) {
             continue;
         }
         if held.is_none_or(|held| held.dirty + held.writeback > 0) {
-            // Dirty pages cannot be dropped. A read-only mount has none, and refuses.
+            // Dirty pages cannot be dropped. A read-only mount has none, and rejects the sync.
             match file.sync_data() {
                 Err(error) if error.kind() != io::ErrorKind::ReadOnlyFilesystem => {
                     return Err(Error::from_io(Operation::Cache, path, error));
@@ -64,25 +64,25 @@ pub fn evict<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     Ok(())
 }
 
-/// Drops the whole machine's clean page cache; needs root. Returns whether it was allowed to.
+/// Drops the whole machine's clean page cache; needs root. Returns whether this was allowed.
 pub fn drop_all() -> bool {
     // SAFETY: no arguments, no memory.
     unsafe { libc::sync() };
     fs::write(DROP_CACHES, "3").is_ok()
 }
 
-/// Whether [`drop_all`] would be allowed to; drops nothing.
+/// Whether [`drop_all`] would be allowed; drops nothing.
 ///
 /// # Errors
-/// Why not. In a container the file is often read-only for root too.
+/// The reason. In a container the file is often read-only even for root.
 pub fn may_drop_all() -> io::Result<()> {
     OpenOptions::new().write(true).open(DROP_CACHES).map(drop)
 }
 
-/// How much of the files is in memory now, by `cachestat`, or `mincore` where that is missing or forbidden.
+/// How much of the files is in memory now, by `cachestat`, or by `mincore` if that is missing or forbidden.
 ///
 /// # Errors
-/// When a file cannot be opened or neither way works.
+/// When a file cannot be opened or neither system call works.
 pub fn residency<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Residency> {
     let mut sum = Residency::default();
     for path in paths {
@@ -103,7 +103,7 @@ fn open_regular(path: &Path) -> Result<(File, u64)> {
     let file = file.context(Operation::Cache, path)?;
     let metadata = file.metadata().context(Operation::Cache, path)?;
     if !metadata.is_file() {
-        let what = "only a regular file has pages".to_owned();
+        let what = "only regular files have cached pages".to_owned();
         return Err(Error::Unsupported { operation: Operation::Cache, path: path.to_owned(), what });
     }
     Ok((file, metadata.len()))
@@ -156,16 +156,16 @@ fn mincore(file: &File, len: u64) -> io::Result<u64> {
     Ok(pages.iter().filter(|page| **page & 1 == 1).count() as u64 * page_bytes())
 }
 
-/// Bytes the block layer has fetched for this process since it started; `None` where the kernel does not tell.
+/// Bytes the block layer has fetched for this process since it started; `None` if the kernel does not report it.
 ///
-/// Unlike a device's statistics it is not disturbed by other processes, and it covers every device at once.
+/// Unlike a device's statistics, it excludes other processes and covers all devices at once.
 pub fn block_bytes_read() -> Option<u64> {
     io_counter("read_bytes:")
 }
 
-/// Bytes this process has caused to be written to devices since it started; `None` where the kernel does not tell.
+/// Bytes this process has caused to be written to devices since it started; `None` if the kernel does not report it.
 ///
-/// Pages are counted when they become dirty; those of a file system in memory never are.
+/// Pages are counted when they become dirty; pages of an in-memory file system are never counted.
 pub fn block_bytes_written() -> Option<u64> {
     io_counter("write_bytes:")
 }

@@ -6,15 +6,15 @@ use forebay_units::PathText;
 
 use crate::{Buffer, Error, Storage};
 
-/// What a backend does with committed bytes, which decides the laws that apply to it.
+/// What a backend does with committed bytes. This decides which laws apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
     Everything,
-    /// They are dropped, as by the null storage, or no object can be created.
+    /// They are dropped, as in the null storage, or objects cannot be created.
     Nothing,
 }
 
-/// Checks every law on `storage`, using names below `dir`; panics with the law that is broken.
+/// Checks every law on `storage`, using names below `dir`; panics with the broken law.
 pub fn check(storage: &dyn Storage, dir: &Path, keeps: Keeps) {
     assert!(!storage.description().is_empty(), "a storage says what it is");
     if keeps == Keeps::Everything {

@@ -1,4 +1,4 @@
-//! A wrapper that counts what goes through it: operations, bytes where they are moved, and latencies.
+//! A wrapper that counts operations, bytes moved, and latencies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ pub struct OpCounts {
     latency_ns: Histogram,
 }
 
-/// What has been counted of one kind of operation, at one moment.
+/// A snapshot of the counts of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpSnapshot {
     /// Failed operations count too, so `n - errors` succeeded.
     pub n: u64,
     pub errors: u64,
-    /// Moved by operations that succeeded; whole pages where only those can be read.
+    /// Bytes moved by operations that succeeded; counts whole pages if only whole pages can be read.
     pub bytes: u64,
-    /// Median latency in nanoseconds, from above by at most 1/16.
+    /// Median latency in nanoseconds, too high by at most 1/16.
     pub latency_p50_ns: Option<u64>,
     /// 99th percentile of the latency in nanoseconds.
     pub latency_p99_ns: Option<u64>,
@@ -158,7 +158,7 @@ impl<S: Storage> Storage for Counted<S> {
     fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
         let start = self.meter.clock.now_ns();
         let outcomes = self.inner.read_many(paths, limit, into);
-        // The objects were in flight together, so each one's latency is that of the whole call.
+        // The objects were in flight together, so each one has the latency of the whole call.
         let latency = self.meter.clock.now_ns() - start;
         let counts = &self.meter.counters.read;
         for (outcome, buffer) in outcomes.iter().zip(into.iter()) {

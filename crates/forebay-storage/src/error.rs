@@ -1,4 +1,4 @@
-//! What can go wrong with bytes, as outcomes that a caller may treat differently.
+//! Errors of storage, as outcomes that a caller may handle differently.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use forebay_units::{Bytes, PathText};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What was being done when it went wrong; also what `counted` counts and `faulty` breaks.
+/// The operation that failed; also what `counted` counts and `faulty` breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -29,7 +29,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::List => "listing",
-            Self::Size => "asking for the size of",
+            Self::Size => "getting the size of",
             Self::Open => "opening",
             Self::Read => "reading",
             Self::Map => "mapping",
@@ -47,7 +47,7 @@ impl fmt::Display for Operation {
 pub enum Error {
     #[error("{operation} {}: no such file or folder", path.escaped())]
     NotFound { operation: Operation, path: PathBuf },
-    /// The object ends before the wanted range does.
+    /// The object ends before the requested range does.
     #[error("reading {}: wanted {wanted} bytes from offset {offset}, found {found}", path.escaped())]
     Truncated { path: PathBuf, offset: u64, wanted: u64, found: u64 },
     /// The object is larger than the caller allows.
@@ -57,7 +57,7 @@ pub enum Error {
     Full { operation: Operation, path: PathBuf },
     #[error("{operation} {}: permission denied", path.escaped())]
     Denied { operation: Operation, path: PathBuf },
-    /// The backend or the file system under it cannot do that.
+    /// The backend or its file system does not support the operation.
     #[error("{operation} {}: {what}", path.escaped())]
     Unsupported { operation: Operation, path: PathBuf, what: String },
     #[error("{operation} {}", path.escaped())]
@@ -70,7 +70,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Sorts a system error into its outcome.
+    /// Maps a system error to its outcome.
     pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

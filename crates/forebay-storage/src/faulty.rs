@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
 
-/// What happens to the operation that is hit.
+/// What happens to the faulty operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// It fails with this system error number.
@@ -35,7 +35,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Counts the operation and says what happens to it. Failures and delays take effect here.
+    /// Counts the operation and returns its fault, if any. Failures and delays take effect here.
     fn strike(&self, operation: Operation, path: &Path) -> Result<Option<Effect>> {
         let nth = {
             let mut seen = self.seen.lock().expect("no holder of this lock panics");

@@ -1,17 +1,17 @@
-//! Where bytes live: local files, memory, nothing at all, and wrappers that shape, count and break.
+//! Storage backends (local files, memory, null) and wrappers that slow them down, count their traffic or inject faults.
 //!
 //! [`Storage`] is small and object-safe; a backend is one file, a wrapper is a `Storage` around a `Storage`, and all of
 //! them obey the laws in [`contract`](self#laws). It moves bytes and knows no format. Page-cache control with proof is
 //! in [`cache`], emulated devices that stay up between runs in [`tier`].
 //!
 //! # Laws
-//! - What `list` names, `size` and `open` find, or say what it is: a dangling link is [`Error::NotFound`], as every path
-//!   that does not exist; a pipe or a device is [`Error::Unsupported`], and is never waited for.
+//! - `size` and `open` find everything that `list` names, or say why not: a dangling link is [`Error::NotFound`], like
+//!   every path that does not exist; a pipe or a device is [`Error::Unsupported`], and is never waited for.
 //! - Reading returns exactly the object's bytes, or an error; a range past the end is [`Error::Truncated`], an object larger
 //!   than the caller's limit is [`Error::TooLarge`].
-//! - A backend that is only read answers `create` with [`Error::Unsupported`].
-//! - An object being written is invisible until `commit` returned; a dropped writer leaves nothing.
-//! - After `commit` of a durable backend returned, the object survives a power cut.
+//! - In a read-only backend, `create` returns [`Error::Unsupported`].
+//! - An object being written is invisible until `commit` returns; a dropped writer leaves nothing.
+//! - Once `commit` of a durable backend has returned, the object survives a power cut.
 //! - Every error names the path.
 //!
 //! # Limits
@@ -56,7 +56,7 @@ pub use null::Null;
 pub use reader::ObjectReader;
 pub use shaped::{Device, Profile, Shaped};
 
-/// What the files of an experiment are read through: those of this machine, slowed down to the profile where one is given.
+/// The storage of an experiment: local files, slowed down to the profile if one is given.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
     let local = Local::new(mode);
     match tier {
@@ -72,11 +72,11 @@ pub struct Entry {
     pub size: u64,
 }
 
-/// A place where bytes live. See the crate's laws.
+/// A storage backend. See the crate's laws.
 ///
 /// All methods block; all are safe to call from many threads at once.
 pub trait Storage: Send + Sync {
-    /// What this is, in a few words, for the record: "local, buffered", "null", "hdd (shaped) over local, buffered".
+    /// A short description for the record: "local, buffered", "null", "hdd (shaped in process) over local, buffered".
     fn description(&self) -> String;
 
     /// All objects below `dir`, at any depth, sorted by path.
@@ -97,7 +97,7 @@ pub trait Storage: Send + Sync {
     /// [`Error::NotFound`] when there is no such object.
     fn open(&self, path: &Path) -> Result<Box<dyn Object>>;
 
-    /// Starts writing an object, replacing one of the same name when committed. Missing parents are made.
+    /// Starts writing an object; `commit` replaces an object of the same name. Creates missing parent folders.
     ///
     /// # Errors
     /// When nothing can be written there.
@@ -109,12 +109,12 @@ pub trait Storage: Send + Sync {
     /// [`Error::NotFound`] when there is no such object.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// How many objects [`read_many`](Self::read_many) likes to be given at once; 1 when it gains nothing from more.
+    /// The best number of objects per call of [`read_many`](Self::read_many); 1 if more bring nothing.
     fn read_many_preferred(&self) -> usize {
         1
     }
 
-    /// Reads whole objects of at most `limit` bytes into the buffers of the same index, each with its own outcome.
+    /// Reads whole objects of at most `limit` bytes into the buffers of the same index; each has its own outcome.
     ///
     /// # Panics
     /// When there are fewer buffers than paths.
@@ -139,11 +139,11 @@ pub trait Object: Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// Replaces the buffer's content by the whole object, which has at most `limit` bytes.
+    /// Replaces the buffer's content by the whole object, which may have at most `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when it has more; no memory is then taken for them. When reading fails, the buffer's content is
-    /// unspecified.
+    /// [`Error::TooLarge`] when it has more; no memory is then allocated for them. When reading fails, the buffer's content
+    /// is unspecified.
     fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()>;
 
     /// Replaces the buffer's content by the whole object, however large: for objects that this program wrote.
@@ -160,12 +160,11 @@ pub trait Object: Send + Sync {
     /// [`Error::Truncated`] when the object ends before that.
     fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()>;
 
-    /// Lends exactly `len` bytes from `offset` on: where they lie, if the backend can, and else in `buffer`. For callers that look at
-    /// bytes once and keep none; the bytes lent before must no longer be in use.
+    /// Lends exactly `len` bytes from `offset` on: without a copy if the backend can, otherwise in `buffer`. For callers
+    /// that read bytes once and keep none; bytes lent earlier must no longer be in use.
     ///
-    /// Bytes in a mapping are faulted in before they are lent, so that a read error is returned here. A file that
-    /// another process truncates after that still ends this one with SIGBUS: data must not be
-    /// rewritten while it is read.
+    /// Bytes in a mapping are faulted in before they are lent, so a read error is returned here. If another process
+    /// truncates the file afterwards, this process still dies of SIGBUS: data must not be rewritten while it is read.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at).
@@ -174,14 +173,14 @@ pub trait Object: Send + Sync {
         Ok(buffer.as_slice())
     }
 
-    /// Bytes that are moved for `len` bytes from `offset` on: more than these where only whole pages can be read. What is read of a page
-    /// beyond the object's end counts, as the device moves it.
+    /// Bytes moved to read `len` bytes from `offset` on: more than `len` if only whole pages can be read. The part of a page
+    /// beyond the object's end counts too, because the device moves it.
     fn moved_for(&self, offset: u64, len: u64) -> u64 {
         let _ = offset;
         len
     }
 
-    /// The object as memory, where the backend can; `None` where it cannot.
+    /// The object as mapped memory; `None` if the backend cannot map it.
     ///
     /// # Errors
     /// When mapping fails.

@@ -1,4 +1,4 @@
-//! Storage that answers instantly: what is left of a measurement on it is the harness itself.
+//! Storage that answers instantly, to measure the overhead of the harness itself.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
 
 /// `n_objects` objects named `null/0000000`, `null/0000001`, … of `size` zero bytes each. Writes are accepted and dropped.
 ///
-/// Reading sets the buffer's length without touching its memory: the bytes are whatever the buffer held, which is
-/// zero for a fresh one.
+/// Reading sets the buffer's length without touching its memory: the content is what the buffer held before, zeros for
+/// a fresh one.
 #[derive(Debug, Clone)]
 pub struct Null {
     n_objects: usize,
@@ -16,7 +16,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// A null storage with that many objects of that size.
+    /// A null storage with `n_objects` objects of `size` bytes.
     pub fn new(n_objects: usize, size: u64) -> Self {
         Self { n_objects, size }
     }
@@ -26,7 +26,7 @@ impl Null {
     }
 
     fn check(&self, operation: Operation, path: &Path) -> Result<()> {
-        // By bytes: taking a path apart costs more than everything else this storage does.
+        // Compares bytes: splitting a path costs more than everything else this storage does.
         let name = path.as_os_str().as_bytes().strip_prefix(b"null/");
         match name.and_then(|name| std::str::from_utf8(name).ok()?.parse::<usize>().ok()) {
             Some(index) if index < self.n_objects => Ok(()),

@@ -1,15 +1,15 @@
 //! A wrapper that makes storage behave like another device: bandwidth, latency per request, number of servers.
 //!
 //! A request occupies one of the device's servers for its positioning time plus its transfer at the rate of one
-//! stream, and all transfers share one pipe. That is enough to tell the devices apart:
+//! stream, and all transfers share one pipe. This is enough to distinguish the devices:
 //! - a disk has one server; its positioning time shrinks as the queue grows, because it may pick the nearest request,
-//!   and a request that goes on where the last one ended needs none;
+//!   and a request that continues the previous one needs none;
 //! - a flash drive has many servers and a short latency, so two threads nearly fill its pipe;
 //! - a parallel file system has many servers and a long latency, so every thread adds its full rate.
 //!
-//! The schedule is kept in absolute time: a thread that wakes late does not slow the device down. A stream that goes on
-//! where it ended finds the device ahead by up to a megabyte: drives read on and take writes into their cache, so that
-//! the time between two requests is not lost.
+//! The schedule is kept in absolute time: a thread that wakes late does not slow the device down. For a sequential
+//! stream the device may be up to a megabyte ahead, because drives read ahead and cache writes; the time between two
+//! requests is then not lost.
 
 mod profile;
 
@@ -22,20 +22,20 @@ use crate::{Buffer, Entry, Object, Result, Storage, Writer};
 
 pub use profile::Profile;
 
-/// How far a device reads ahead of a sequential stream, or takes its writes into a cache, before it stops.
+/// How far a device reads ahead of a sequential stream, or caches its writes.
 const AHEAD_BYTES: u64 = 1 << 20;
 
 /// Until when each server and each direction's pipe is booked, in nanoseconds of the device's clock.
 struct Schedule {
     servers_free_ns: Vec<u64>,
-    /// Where the last request of each server ended, to recognise one that goes on there.
+    /// Where the last request of each server ended, to recognise one that continues it.
     last_end: Vec<(u64, u64)>,
     read_pipe_free_ns: u64,
     write_pipe_free_ns: u64,
     in_flight: usize,
 }
 
-/// The device itself: schedules requests in the order of their arrival, whichever thread does the work.
+/// The device itself: schedules the requests of all threads in the order of their arrival.
 pub struct Device {
     profile: Profile,
     clock: Arc<dyn Clock>,
@@ -75,8 +75,8 @@ impl Device {
         &self.profile
     }
 
-    /// Performs a read of `path` from `offset` on, which says how many bytes there were, and returns when the device
-    /// would have.
+    /// Runs a read of `path` from `offset` on, which returns the number of bytes read, and returns when the device would
+    /// have.
     ///
     /// # Errors
     /// Those of `run`, at once.
@@ -90,7 +90,7 @@ impl Device {
         self.serve(Direction::Read, || run().map(|n| (n, place, n as u64)))
     }
 
-    /// Performs a write of `bytes` bytes to `path` from `offset` on, and returns when the device would have.
+    /// Runs a write of `bytes` bytes to `path` from `offset` on, and returns when the device would have.
     ///
     /// # Errors
     /// Those of `run`, at once.
@@ -105,7 +105,7 @@ impl Device {
         self.serve(Direction::Write, || run().map(|()| ((), place, bytes)))
     }
 
-    /// Performs `run` and returns when the device would have. `bytes` and `place` are known before a write and after a
+    /// Runs `run` and returns when the device would have. `bytes` and `place` are known before a write and after a
     /// read of a whole object, so the request is booked at its arrival time once `run` is done.
     fn serve<T, E>(
         &self,
@@ -136,7 +136,7 @@ impl Device {
             // A client hands its writes to all servers at once and waits at the end; a read waits for each answer.
             Direction::Write => (profile.write_bytes_per_s, profile.write_bytes_per_s),
         };
-        // The device was free from then on, so that being ahead never makes it faster than it is.
+        // The device was free only from then on, so being ahead never makes it faster than its profile.
         let ahead = if goes_on.is_some() { transfer_ns(AHEAD_BYTES, stream_rate) } else { 0 };
         let start = arrival.saturating_sub(ahead).max(schedule.servers_free_ns[server]);
         let ready = start + latency;
@@ -257,15 +257,15 @@ impl Object for ShapedObject {
     }
 }
 
-/// How far ahead of the device a writer may be before it has to wait, as with a drive's own cache. Committing waits for
-/// the rest, and the time the real disk needs to make things durable passes meanwhile.
+/// How far ahead of the device a writer may be before it has to wait, as with a drive's cache. `commit` waits for the
+/// rest, while the real disk makes the file durable.
 const WRITE_BEHIND_NS: u64 = 250_000_000;
 
 struct ShapedWriter {
     inner: Box<dyn Writer>,
     place: Place,
     device: Arc<Device>,
-    /// When the device will have written all that it was given.
+    /// When the device will have written everything.
     finish_ns: u64,
 }
 
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Megabytes per second of a stream of 1,000 requests of 1 MiB, each of which comes so long after the last was done.
+    /// MB/s of a stream of 1,000 requests of 1 MiB, each issued this long after the previous one was done.
     fn stream(profile: Profile, direction: Direction, pause_ns: u64) -> f64 {
         let device = Device::new(profile, Arc::new(ManualClock::default()));
         let mut now = 0;
@@ -403,7 +403,7 @@ mod tests {
         for _ in 0..20 {
             storage.open(Path::new("a")).unwrap().read_all(&mut buffer).unwrap();
         }
-        // Each read: 0.1 ms of latency and 0.1 ms of transfer. Being late is the machine's right, being early a bug.
+        // Each read: 0.1 ms of latency and 0.1 ms of transfer. It may be late on a busy machine; being early is a bug.
         assert!(start.elapsed().as_secs_f64() >= 20.0 * 0.000_2);
     }
 }

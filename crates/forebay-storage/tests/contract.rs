@@ -7,7 +7,7 @@ use forebay_storage::contract::{Keeps, check};
 use forebay_storage::{Buffer, Capabilities, Counted, Faulty, Local, Memory, Mode, Null, Profile, Shaped, Storage};
 use forebay_testing::{Reason, not_run};
 
-/// A folder on a disk file system: direct I/O is not to be had everywhere in memory.
+/// A folder on a disk file system: in-memory file systems may lack direct I/O.
 fn disk_folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<String> {
 fn hint_of_names(name: &str) -> String {
     let list = "forebay study list shows the built-in studies";
     match nearest(name, built_in()) {
-        Some(near) => format!("did you mean \"{near}\"? {list}"),
+        Some(near) => format!("did you mean `{near}`? {list}"),
         None => list.to_owned(),
     }
 }
@@ -141,10 +141,10 @@ mod tests {
         let (said, hint) =
             refuse("name = \"s\"\ntitle = \"t\"\n[[experiment]]\nname = \"e\"\nrun = \"ingest\"\nfacters = {}\n");
         assert_eq!(said, "line 6, column 1: unknown key \"facters\"");
-        assert_eq!(hint.unwrap(), "did you mean \"factors\"?");
+        assert_eq!(hint.unwrap(), "did you mean `factors`?");
         let (said, hint) = refuse("name = \"s\"\ntitle = \"t\"\ncolour = 1\n");
         assert_eq!(said, "line 3, column 1: unknown key \"colour\"");
-        assert!(hint.unwrap().starts_with("it may be name, title, "));
+        assert!(hint.unwrap().starts_with("expected one of name, title, "));
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         let (said, hint) = refuse("name = \"s\"\ntitle = \"t\"\n[[experiment]]\nname = \"e\"\nrun = \"ingets\"\n");
         assert_eq!(
             (said.as_str(), hint.as_deref()),
-            ("line 5, column 7: unknown value \"ingets\"", Some("did you mean \"ingest\"?"))
+            ("line 5, column 7: unknown value \"ingets\"", Some("did you mean `ingest`?"))
         );
     }
 
@@ -193,7 +193,7 @@ mod tests {
     fn a_study_that_is_not_there_is_named_with_the_nearest() {
         let error = find("chien-2081").unwrap_err();
         assert_eq!(error.to_string(), "no study \"chien-2081\", built in or as a file");
-        assert!(error.hint().unwrap().starts_with("did you mean \"chien-2018\"? "));
+        assert!(error.hint().unwrap().starts_with("did you mean `chien-2018`? "));
         let error = find("gone/study.toml").unwrap_err();
         assert_eq!(error.to_string(), "cannot read gone/study.toml");
     }

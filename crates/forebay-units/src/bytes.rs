@@ -55,7 +55,7 @@ impl FromStr for Bytes {
         };
         let bytes = number * *factor as f64;
         if bytes >= u64::MAX as f64 {
-            return Err(ParseError { text: text.to_owned(), kind: "size", reason: "it is too large".to_owned() });
+            return Err(ParseError { text: text.to_owned(), kind: "size", reason: "too large".to_owned() });
         }
         Ok(Self(bytes.round() as u64))
     }

@@ -1,4 +1,4 @@
-//! Time as a parameter, so that waits and rates are exact numbers in tests.
+//! Time as a parameter: waits and rates are exact numbers in tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ pub trait Clock: Send + Sync {
     /// Blocks the calling thread until the clock shows `deadline_ns`.
     fn sleep_until_ns(&self, deadline_ns: u64);
 
-    /// As `sleep_until_ns`, but also returns when the thread is unparked, or for no reason at all.
+    /// Like `sleep_until_ns`, but also returns when the thread is unparked, or spuriously.
     fn park_until_ns(&self, deadline_ns: u64) {
         self.sleep_until_ns(deadline_ns);
     }
 
-    /// As `sleep_until_ns`, but the thread keeps its core busy.
+    /// Like `sleep_until_ns`, but busy-waits.
     fn spin_until_ns(&self, deadline_ns: u64) {
         while self.now_ns() < deadline_ns {
             std::hint::spin_loop();
@@ -56,7 +56,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Moves only by [`advance`](Self::advance) or when a thread sleeps on it, which makes waits exact numbers in tests.
+/// A clock for tests. Time passes only through [`advance`](Self::advance) or when a thread sleeps on it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ns: AtomicU64,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const DAY_S: u64 = 86_400;
 
-/// Writes the time since 1970 as a date in UTC, with milliseconds where there are any.
+/// Formats the time since 1970 as a date in UTC, with milliseconds unless they are zero.
 pub fn format_utc(since_1970: Duration) -> String {
     let (days, rest) = (since_1970.as_secs() / DAY_S, since_1970.as_secs() % DAY_S);
     let (year, month, day) = civil(days);
@@ -16,7 +16,7 @@ pub fn format_utc(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z")
 }
 
-/// The time since 1970 of a date in UTC; `None` when the text is not one.
+/// Parses a UTC date into the time since 1970; `None` if the text is not such a date.
 pub fn parse_utc(text: &str) -> Option<Duration> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.split('-').map(|part| part.parse::<u64>().ok());
@@ -29,7 +29,7 @@ pub fn parse_utc(text: &str) -> Option<Duration> {
         return None;
     }
     let whole = days(year, month, day) * DAY_S + hours * 3_600 + minutes * 60;
-    // Beyond milliseconds a date of ours says nothing; rounding keeps .123 from becoming .122999.
+    // Our dates have millisecond precision; rounding keeps .123 from becoming .122999.
     Some(Duration::from_secs(whole) + Duration::from_millis((seconds * 1e3).round() as u64))
 }
 

@@ -1,17 +1,17 @@
 //! Draws from the usual distributions, the same on every machine.
 //!
-//! Logarithms are computed here, from operations that IEEE 754 defines to the last bit, because those of the system's
-//! mathematical library differ from one to the next.
+//! Logarithms are computed here, from operations that IEEE 754 defines to the last bit, because the results of the
+//! system's math library differ between versions.
 
 use crate::random::Random;
 
 impl Random {
-    /// Uniform in (0, 1), with 53 bits; never 0, so that its logarithm exists.
+    /// Uniform in (0, 1), with 53 bits; never 0, because callers take its logarithm.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// Normally distributed, of mean 0 and variance 1, by Marsaglia's polar method; the second value of each pair is not used.
+    /// Normal with mean 0 and variance 1, by Marsaglia's polar method; the second value of each pair is discarded.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -22,12 +22,12 @@ impl Random {
         }
     }
 
-    /// Exponentially distributed, of mean 1.
+    /// Exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -ln(self.unit())
     }
 
-    /// Gamma-distributed, of this shape and scale 1, by Marsaglia and Tsang's method (2000); 0 for a shape of 0.
+    /// Gamma with the given shape and scale 1, by Marsaglia and Tsang's method (2000); 0 for a shape of 0.
     pub fn gamma(&mut self, shape: f64) -> f64 {
         if shape <= 0.0 {
             return 0.0;
@@ -48,9 +48,9 @@ impl Random {
         }
     }
 
-    /// How many events fall into a time in which `mean` are expected.
+    /// Poisson: the number of events in an interval with `mean` expected events.
     ///
-    /// Counts exponential gaps, after halving large means by the gamma law (Ahrens and Dieter, 1974).
+    /// Counts exponential gaps, after halving large means with a gamma draw (Ahrens and Dieter, 1974).
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let (mut mean, mut count) = (mean, 0u64);
         while mean > 16.0 {
@@ -90,7 +90,7 @@ fn ln(x: f64) -> f64 {
     2.0 * s * sum + exponent as f64 * std::f64::consts::LN_2
 }
 
-/// e^x for x of at most 0: halved until small, then Taylor's series, squared again.
+/// e^x for x ≤ 0: halves x until it is small, sums Taylor's series, and squares back.
 fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::text::{ParseError, split};
 
-/// Reads "224 ms", "1.5s", "250us", "2 min"; a bare number is refused, because its unit would be a guess.
+/// Parses "224 ms", "1.5s", "250us", "2 min". A bare number is an error: its unit would be a guess.
 ///
 /// # Errors
-/// A text without a number, without a unit, or with an unknown one.
+/// When the number or the unit is missing, or the unit is unknown.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     let (number, unit) = split(text, "duration")?;
     let seconds = match unit.as_str() {
@@ -21,7 +21,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
             return Err(ParseError {
                 text: text.to_owned(),
                 kind: "duration",
-                reason: "give a unit: ns, us, ms, s, min or h".to_owned(),
+                reason: "missing unit; use ns, us, ms, s, min or h".to_owned(),
             });
         }
     };

@@ -1,4 +1,4 @@
-//! The types of values that arrays and columns are made of.
+//! Element types of arrays and columns.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ impl Element {
         }
     }
 
-    /// As NumPy spells it; `bfloat16` as its extension does.
+    /// NumPy's name; for `bfloat16` the name in the `ml_dtypes` extension.
     pub fn name(self) -> &'static str {
         match self {
             Self::U8 => "uint8",
@@ -65,7 +65,7 @@ impl Element {
         }
     }
 
-    /// By NumPy's name, the inverse of [`name`](Self::name).
+    /// Looks up a type by NumPy's name; the inverse of [`name`](Self::name).
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.name() == name)
     }

@@ -2,7 +2,7 @@
 //!
 //! Saved states, cached stages and folder names hold its values, so a library's hash, which may change, cannot replace it.
 
-/// A hash of what it was given so far.
+/// An incremental hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fnv(pub u64);
 
@@ -20,12 +20,12 @@ impl Fnv {
         hash.0
     }
 
-    /// Takes bytes in.
+    /// Hashes bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.word(u64::from(*byte)));
     }
 
-    /// Takes a number in at once, which is not the hash of its bytes.
+    /// Hashes a number in one step; the result differs from hashing its bytes.
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01B3);
     }

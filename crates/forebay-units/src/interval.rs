@@ -2,7 +2,7 @@
 //!
 //! Rates vary by a factor rather than by an amount, so two sets are compared by the ratio of their geometric means:
 //! Welch's *t* interval on the logarithms, which lets each set have its own variance and size. With two or three repeats
-//! the interval is wide, as it should be; with one it does not exist. Of many comparisons some come out "different" by
+//! the interval is wide, as it should be; with one it does not exist. Among many comparisons some look "different" by
 //! chance: [`holm`] corrects for that.
 
 use std::f64::consts::PI;
@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 /// The ratio of two sets of repeats with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioInterval {
-    /// The geometric mean of the second set over that of the first.
+    /// Geometric mean of the second set divided by the geometric mean of the first.
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
@@ -19,15 +19,15 @@ pub struct RatioInterval {
 }
 
 impl RatioInterval {
-    /// Whether the sets may well be equal: the interval includes 1.
+    /// Whether the difference is not significant: the interval includes 1.
     pub fn includes_one(&self) -> bool {
         self.low <= 1.0 && 1.0 <= self.high
     }
 }
 
-/// The ratio of `b` to `a` with its interval at the given confidence, as 0.95.
+/// The ratio of `b` to `a` with its interval at the given confidence, for example 0.95.
 ///
-/// `None` for fewer than two values on either side, or one that is not a positive number.
+/// `None` if either side has fewer than two values, or a value that is not a positive number.
 ///
 /// ```
 /// let before = [100.0, 102.0, 98.0, 101.0, 99.0];
@@ -43,7 +43,7 @@ pub fn ratio_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<RatioInte
     let error = (share_a + share_b).sqrt();
     let ratio = difference.exp();
     if error == 0.0 {
-        // Nothing varies: what differs, differs.
+        // Without variance, any difference is significant.
         return Some(RatioInterval { ratio, low: ratio, high: ratio, p: if difference == 0.0 { 1.0 } else { 0.0 } });
     }
     let freedom = (share_a + share_b).powi(2) / (share_a.powi(2) / (a.n - 1.0) + share_b.powi(2) / (b.n - 1.0));
@@ -56,16 +56,16 @@ pub fn ratio_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<RatioInte
     })
 }
 
-/// Holm's correction: for each *p* of a family of comparisons, the one to judge it by.
+/// Holm's correction: the adjusted *p* of each comparison in a family.
 ///
-/// Calling those below 0.05 different makes a single false alarm in the whole family with at most that probability.
+/// If comparisons below 0.05 are called different, the probability of even one false alarm in the family is at most 0.05.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|i, j| p[*i].total_cmp(&p[*j]));
     let mut corrected = vec![0.0; p.len()];
     let mut largest: f64 = 0.0;
     for (rank, index) in order.into_iter().enumerate() {
-        // The correction is defined as a probability: what would pass 1 is 1.
+        // An adjusted p is a probability, so it is capped at 1 by definition.
         largest = largest.max(p[index] * (p.len() - rank) as f64).min(1.0);
         corrected[index] = largest;
     }
@@ -125,7 +125,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 
 /// The continued fraction 1 + d1/(1 + d2/(1 + …)) of the incomplete beta function, evaluated from the front.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    // Stands in for a denominator of zero, as in the modified method of Lentz.
+    // Replaces a denominator of zero, as in the modified method of Lentz.
     const TINY: f64 = 1e-300;
     let apart = |value: f64| if value.abs() < TINY { TINY } else { value };
     let (mut value, mut above, mut below) = (1.0, 1.0, 0.0);

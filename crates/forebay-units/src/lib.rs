@@ -1,9 +1,9 @@
 //! Bytes, rates, durations, clocks, statistics and value types; random numbers; paths and error chains as text.
 //!
-//! What a number counts is part of its type or its name here, because the field's classic mistakes are a count of
-//! files divided by a count of samples, MB taken for MiB, and a mean where a median was promised.
+//! Types and names say what a number counts. The classic mistakes in this field are dividing a count of files by a
+//! count of samples, confusing MB with MiB, and printing a mean as a median.
 //!
-//! It is not a general units library: it holds what forebay measures, and does no I/O.
+//! This is not a general units library: it covers what forebay measures, and does no I/O.
 //!
 //! ```
 //! use forebay_units::{Bytes, Summary};
@@ -25,6 +25,7 @@ mod element;
 mod fnv;
 mod histogram;
 mod interval;
+pub mod markdown;
 mod nearest;
 mod path;
 pub mod random;

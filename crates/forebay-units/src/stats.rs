@@ -26,7 +26,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises the values; `None` for no values or when one is not a number.
+    /// Summarises the values; `None` if there are none or one is NaN.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|v| v.is_nan()) {
             return None;
@@ -44,7 +44,7 @@ impl Summary {
         })
     }
 
-    /// Half the range over the median: the "±" printed beside a median. `None` when the median is zero.
+    /// Half the range divided by the median: the "±" printed after a median. `None` when the median is zero.
     pub fn relative_spread(&self) -> Option<f64> {
         (self.median != 0.0).then(|| (self.max - self.min) / 2.0 / self.median)
     }

@@ -1,6 +1,6 @@
 //! Reading "number unit" texts, shared by sizes and durations.
 
-/// A text that is not a quantity of the wanted kind.
+/// A text that is not a valid quantity of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a {kind}: {reason}")]
 pub struct ParseError {
@@ -18,7 +18,7 @@ pub(crate) fn split(text: &str, kind: &'static str) -> Result<(f64, String), Par
     let number = digits.replace('_', "").parse::<f64>().map_err(|_| ParseError {
         text: text.to_owned(),
         kind,
-        reason: "it does not start with a number".to_owned(),
+        reason: "does not start with a number".to_owned(),
     })?;
     Ok((number, unit.trim().to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Numbers in base 128, the lowest digits first: those of protocol buffers, Thrift and LevelDB's tables.
+//! Variable-length integers in base 128, lowest digits first, as in protocol buffers, Thrift and LevelDB tables.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
@@ -14,7 +14,7 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a number from the front of `bytes`, which stay as they are where there is none.
+/// Takes a number from the front of `bytes`; without a valid number, `bytes` is unchanged.
 pub fn take(bytes: &mut &[u8]) -> Result<u64, Invalid> {
     let mut value = 0_u64;
     for (n, &byte) in bytes.iter().take(10).enumerate() {

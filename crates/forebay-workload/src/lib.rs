@@ -17,7 +17,7 @@
 //! assert_eq!(plan.demand_bytes_per_s.map(f64::round), Some(3_630_975_307.0));
 //!
 //! let problems = read("mine", "dataset: {fromat: npz}", &[]).unwrap_err();
-//! assert_eq!(problems[0].to_string(), "dataset.fromat: unknown key; did you mean \"format\"?");
+//! assert_eq!(problems[0].to_string(), "dataset.fromat: unknown key; did you mean `format`?");
 //! ```
 
 pub mod builtin;

@@ -1,4 +1,4 @@
-//! What this machine and the file system under a folder can do.
+//! What this machine and the file system of a folder support.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use crate::cache;
 #[serde(rename_all = "snake_case")]
 pub enum Support {
     Yes,
-    /// It was tried and does not, for this reason.
+    /// It was tried and failed, for this reason.
     No(String),
 }
 
@@ -32,7 +32,7 @@ impl Support {
     }
 }
 
-/// What works on the probed file, found by trying it rather than from a kernel version or a file system's name.
+/// What works on the probed file, found by trying it rather than by kernel version or file system name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     pub direct: Support,
@@ -42,7 +42,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Tries each on a file that exists.
+    /// Tries everything on an existing file.
     pub fn probe(file: &Path) -> Self {
         let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(file);
         let cachestat = File::open(file).and_then(|f| {
@@ -52,7 +52,7 @@ impl Capabilities {
         Self { direct: Support::from(direct), io_uring: Self::io_uring(), cachestat: Support::from(cachestat) }
     }
 
-    /// Tries to make a ring, for which no file is needed.
+    /// Tries to create a ring; needs no file.
     pub fn io_uring() -> Support {
         Support::from(ring::probe())
     }

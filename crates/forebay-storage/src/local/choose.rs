@@ -9,23 +9,23 @@ use serde::Serialize;
 use super::{Capabilities, Local, Mode};
 use crate::{Buffer, Result, Storage, cache};
 
-/// Rounds per mode; the best counts, since a disturbance only ever slows a round down.
+/// Rounds per mode; the best counts, because a disturbance can only slow a round down.
 const ROUNDS: usize = 2;
-/// The largest file that a sample for [`choose_mode`] may hold: files are read whole.
+/// The largest file allowed in a sample for [`choose_mode`], which reads whole files.
 pub const CHOICE_LIMIT: u64 = 256 << 20;
 
-/// The mode that was chosen, and what it was chosen on.
+/// The chosen mode and the rates it is based on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
     pub mode: Mode,
     pub capabilities: Capabilities,
-    /// Megabytes per second of each mode that could be tried, cold, over the sample.
+    /// Cold read rate in MB/s of each mode that works, over the sample.
     pub mb_per_s: Vec<(Mode, f64)>,
 }
 
 /// Reads the sample with `threads` threads in every mode that works, cold, and picks the fastest.
 ///
-/// A mode must be 5 % ahead of a plainer one to be preferred: a choice that flips with the noise is no choice.
+/// A mode must be 5 % faster than a simpler one to be preferred, so that noise does not flip the choice.
 ///
 /// # Errors
 /// When the sample is empty, or a file of it cannot be read or is larger than [`CHOICE_LIMIT`].
@@ -56,7 +56,7 @@ fn rate(storage: &Local, sample: &[PathBuf], threads: usize) -> Result<f64> {
     let start = Instant::now();
     let bytes = std::thread::scope(|scope| {
         let read = || read_share(storage, sample, &next, chunk);
-        // Where the system has no thread to spare, fewer read; this one does in any case.
+        // If no thread can be started, fewer threads read; this one always does.
         let workers: Vec<_> =
             (1..threads).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, read).ok()).collect();
         let own = read()?;

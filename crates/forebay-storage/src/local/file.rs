@@ -23,7 +23,7 @@ pub(super) struct LocalObject {
 
 impl LocalObject {
     pub(super) fn open(path: &Path, mode: Mode) -> Result<Self> {
-        // Opening a pipe would otherwise wait for its writer; a regular file does not mind.
+        // Without this, opening a pipe would wait for its writer; a regular file ignores it.
         let flags = libc::O_NONBLOCK | if mode.is_direct() { libc::O_DIRECT } else { 0 };
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|source| {
             if mode.is_direct() && source.raw_os_error() == Some(libc::EINVAL) {
@@ -35,7 +35,7 @@ impl LocalObject {
         Ok(Self { file, path: path.to_owned(), direct: mode.is_direct(), window: Window::default() })
     }
 
-    /// A pipe or a device has no end, or none to wait for.
+    /// Rejects pipes and devices: they have no end, or none worth waiting for.
     fn regular_len(&self) -> Result<u64> {
         let metadata = self.file.metadata().context(Operation::Size, &self.path)?;
         if !metadata.is_file() {
@@ -44,8 +44,8 @@ impl LocalObject {
         Ok(metadata.len())
     }
 
-    /// Reads until the end of the file, growing the buffer up to the limit; returns the total. What a file is, is asked only
-    /// where its first read leaves room for doubt: the question costs a system call.
+    /// Reads until the end of the file, growing the buffer up to the limit; returns the total. The file type is checked only
+    /// if the first read leaves doubt, because `stat` costs a system call.
     fn read_to_end(&self, limit: u64, into: &mut Buffer) -> Result<usize> {
         let mut filled = 0;
         loop {
@@ -137,7 +137,7 @@ fn check_len(path: &Path, offset: u64, wanted: usize, found: usize) -> Result<()
     Ok(())
 }
 
-/// Reads until the slice is full or the file ends; returns how much there was.
+/// Reads until the slice is full or the file ends; returns the number of bytes read.
 fn fill(file: &File, into: &mut [u8], offset: u64, direct: bool) -> io::Result<usize> {
     let mut filled = 0;
     while filled < into.len() {

@@ -1,8 +1,8 @@
-//! Files of this machine, read in one of four ways.
+//! Local files, read in one of four modes.
 //!
 //! Buffered reads go through the page cache; direct reads bypass it; the io_uring modes submit the open, read and close
 //! of many files in one system call. Which is fastest depends on the disk, so [`choose_mode`] measures instead of
-//! guessing, and [`Capabilities::probe`] says beforehand what this machine and file system can do at all.
+//! guessing, and [`Capabilities::probe`] reports what this machine and file system support.
 
 mod capabilities;
 mod choose;
@@ -38,7 +38,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Plainest first: the order in which [`choose_mode`] prefers them when rates are within its margin.
+    /// In the order in which [`choose_mode`] prefers them when rates are within its margin.
     pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uring, Self::UringDirect];
 
     pub fn is_direct(self) -> bool {
@@ -77,7 +77,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Reads in the given mode. Whether the machine can is found out at the first read; see [`Capabilities::probe`].
+    /// Reads in the given mode. An unsupported mode fails at the first read; see [`Capabilities::probe`].
     pub fn new(mode: Mode) -> Self {
         Self { mode }
     }
@@ -121,7 +121,7 @@ impl Storage for Local {
     }
 
     fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
-        assert!(into.len() >= paths.len(), "one buffer a path");
+        assert!(into.len() >= paths.len(), "one buffer per path");
         if self.mode.is_uring() {
             return ring::read_files(paths, limit, into, self.mode);
         }
@@ -130,6 +130,6 @@ impl Storage for Local {
 }
 
 fn not_a_file(operation: Operation, path: &Path, is_folder: bool) -> Error {
-    let what = if is_folder { "it is a folder, not a file" } else { "it is a pipe or a device, not a regular file" };
+    let what = if is_folder { "is a folder, not a file" } else { "is a pipe or a device, not a regular file" };
     Error::Unsupported { operation, path: path.to_owned(), what: what.to_owned() }
 }

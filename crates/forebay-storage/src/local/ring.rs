@@ -1,7 +1,7 @@
 //! Reading many small files with one io_uring: open, read and close of each are linked in the kernel.
 //!
-//! Every reading thread has a ring of its own, so nothing is shared and nothing is locked. A file longer than its
-//! buffer is finished with plain reads: rare, and not worth a second chain.
+//! Every reading thread has its own ring, so nothing is shared and nothing is locked. A file longer than its buffer is
+//! finished with plain reads, which is rare and not worth a second chain.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -14,7 +14,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use super::file::{FIRST_READ, LocalObject};
 use crate::{Buffer, Error, Mode, Object, Operation, Result};
 
-/// Files in flight per ring. Measured on a virtio disk with 2 cores: 32 to 64 are level, 16 is 10 % behind.
+/// Files in flight per ring. Measured on a virtio disk with 2 cores: 32 to 64 perform equally, 16 is 10 % slower.
 pub(super) const DEPTH: usize = 32;
 
 const OPEN: u64 = 0;
@@ -25,7 +25,7 @@ thread_local! {
     static RING: RefCell<Option<IoUring>> = const { RefCell::new(None) };
 }
 
-/// Whether a ring can be made and knows the three operations.
+/// Whether a ring can be created and supports the three operations.
 pub(super) fn probe() -> io::Result<()> {
     let ring = IoUring::new(4)?;
     let mut probe = Probe::new();
@@ -86,7 +86,7 @@ fn finish(path: &Path, limit: u64, buffer: &mut Buffer, chain: Chain, mode: Mode
     if chain.read < 0 {
         return Err(Error::from_io(Operation::Read, path, io::Error::from_raw_os_error(-chain.read)));
     }
-    // A full buffer may be only the first part, and an empty one no regular file: the plain way finds out.
+    // A full buffer may be only the first part, and an empty one may not be a regular file: a plain read decides.
     if chain.read as usize == buffer.capacity() || chain.read == 0 {
         return LocalObject::open(path, mode)?.read_within(limit, buffer);
     }
@@ -95,7 +95,7 @@ fn finish(path: &Path, limit: u64, buffer: &mut Buffer, chain: Chain, mode: Mode
     Ok(())
 }
 
-/// What the kernel said of one file's chain.
+/// The kernel's results for one file's chain.
 #[derive(Clone, Copy, Default)]
 struct Chain {
     open: i32,
@@ -143,10 +143,10 @@ fn push_chain(ring: &mut IoUring, slot: u32, name: &CString, buffer: &mut Buffer
     let close = opcode::Close::new(types::Fixed(slot));
     let entries = [
         open.build().flags(squeue::Flags::IO_LINK).user_data(tag | OPEN),
-        // A hard link: the file is closed also when its read fails.
+        // A hard link: the file is closed even if its read fails.
         read.build().flags(squeue::Flags::IO_HARDLINK).user_data(tag | READ),
         close.build().user_data(tag | CLOSE),
     ];
     // SAFETY: the names and the buffers outlive the chain, because `read_chunk` returns only after its last completion.
-    unsafe { ring.submission().push_multiple(&entries) }.expect("the ring holds three entries a slot");
+    unsafe { ring.submission().push_multiple(&entries) }.expect("the ring holds three entries per slot");
 }

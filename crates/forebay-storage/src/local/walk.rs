@@ -1,7 +1,7 @@
 //! All files below a folder, sorted, following symbolic links to files and folders once.
 //!
-//! Dangling links, pipes and the like are listed too, with no length: whoever opens them is told what they are, which is
-//! better than data that is silently not there.
+//! Dangling links, pipes and the like are listed too, with no length: opening them gives an error that says what they
+//! are, which is better than silently missing data.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,8 +15,8 @@ use crate::{Entry, Operation, Result};
 /// Files that all listings of this process have found so far.
 static N_LISTED: AtomicU64 = AtomicU64::new(0);
 
-/// How many files the listings of local folders in this process have found so far: a listing of a million files takes
-/// seconds, and this shows that it goes on.
+/// The number of files that listings of local folders in this process have found so far: listing a million files takes
+/// seconds, and this shows progress.
 pub fn n_listed() -> u64 {
     N_LISTED.load(Ordering::Relaxed)
 }
@@ -31,7 +31,7 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
     }
     while let Some(folder) = pending.pop() {
         let metadata = fs::metadata(&folder).context(Operation::List, &folder)?;
-        // A link back to a parent would otherwise be followed for ever.
+        // Otherwise a link to a parent would be followed for ever.
         if seen.insert((metadata.dev(), metadata.ino())) {
             visit(&folder, &mut found, &mut pending)?;
         }

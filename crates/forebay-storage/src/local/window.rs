@@ -1,9 +1,9 @@
-//! Lending a file's bytes where they lie in the page cache, piece by piece.
+//! Lending a file's bytes directly from the page cache, piece by piece.
 //!
-//! A read copies what the page cache has, and the copy costs more than a checksum over it: 7 to 10 GB/s per core against
-//! 30 GB/s without (146 MB in pieces of 2 MiB, CRC-32 included). So the file is mapped, and each piece is brought in by one
-//! system call, which waits for the device where it must and reports what went wrong. What was lent before is
-//! unmapped, so that a file of any size occupies two pieces at most.
+//! A read copies from the page cache, and the copy costs more than a checksum over it: 7 to 10 GB/s per core against
+//! 30 GB/s without (146 MB in pieces of 2 MiB, CRC-32 included). So the file is mapped, and one system call brings in
+//! each piece, waits for the device if needed and reports errors. The piece lent before is unmapped, so a file of any
+//! size occupies at most two pieces.
 
 use std::fs::File;
 use std::io;
@@ -15,13 +15,13 @@ use memmap2::{Advice, Mmap};
 
 use crate::buffer::PAGE;
 
-/// Below this, making a mapping costs more than copying.
+/// Below this size, mapping costs more than copying.
 pub(super) const SMALLEST: usize = 256 << 10;
 
-/// A file's mapping, made when it is first asked for.
+/// A file's mapping, made on first use.
 #[derive(Default)]
 pub(super) struct Window {
-    /// `None` where this kernel or file system cannot.
+    /// `None` if this kernel or file system cannot map it.
     map: OnceLock<Option<Mmap>>,
     /// The piece lent last, in bytes from the start.
     from: AtomicUsize,
@@ -29,7 +29,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The bytes, or `None` where they have to be read: the file is shorter, or cannot be mapped.
+    /// The bytes, or `None` if they have to be read: the file is shorter, or cannot be mapped.
     pub(super) fn lend(&self, file: &File, offset: u64, len: usize) -> io::Result<Option<&[u8]>> {
         let Some(map) = self.map.get_or_init(|| make(file)) else { return Ok(None) };
         let Some(end) = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(len)) else {
@@ -42,7 +42,7 @@ impl Window {
         self.forget(map, from);
         match map.advise_range(Advice::PopulateRead, from, to - from) {
             Ok(()) => {}
-            // Before Linux 5.14 the advice is not known; a file that has become shorter is what the read will find.
+            // Linux before 5.14 does not know this advice; a file that has become shorter is reported by the read.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EFAULT)) => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -51,7 +51,7 @@ impl Window {
         Ok(Some(&map[end - len..end]))
     }
 
-    /// Unmaps the pages of the piece before. Whoever still looks at it gets them back from the page cache.
+    /// Unmaps the pages of the previous piece. A reader that still uses it gets them back from the page cache.
     fn forget(&self, map: &Mmap, next: usize) {
         let (from, to) = (self.from.load(Ordering::Relaxed), self.to.load(Ordering::Relaxed));
         let to = if from <= next && next < to { next } else { to };

@@ -1,4 +1,4 @@
-//! Writing a file so that it is there whole and durable, or not at all.
+//! Writing a file atomically: afterwards it is complete and durable, or does not exist.
 //!
 //! The bytes go to a hidden temporary name in the same folder; `commit` syncs the file, renames it, and syncs the
 //! folder, without which the new name may be lost in a power cut even though the bytes are safe.
@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Context;
 use crate::{Error, Operation, Result, Writer};
 
-/// Bytes after which the kernel is asked to begin writing, so that `commit` has little left to wait for.
+/// After this many bytes the kernel is asked to start writing, which leaves `commit` little to wait for.
 const WRITE_BEHIND: u64 = 8 << 20;
 
 pub(super) struct LocalWriter {
     file: File,
     written: u64,
-    /// Up to where the kernel was asked to write.
+    /// The offset up to which the kernel was asked to write.
     handed_over: u64,
     temporary: PathBuf,
     path: PathBuf,
-    /// A write failed: what is in the file is not what the caller meant.
+    /// A write failed; the file's content is wrong.
     torn: bool,
 }
 
@@ -46,14 +46,14 @@ impl LocalWriter {
     }
 }
 
-/// What the rename will replace: behind a link, what it points to. A rename would also replace a device or a pipe by a file,
-/// for every other program on the machine.
+/// The path that the rename will replace, with links resolved. Devices and pipes are refused: the rename would replace
+/// them by a file for every program on the machine.
 fn target_of(path: &Path) -> Result<PathBuf> {
     let what = match fs::metadata(path) {
         Err(_) => return Ok(path.to_owned()),
         Ok(found) if found.is_file() => return fs::canonicalize(path).context(Operation::Create, path),
-        Ok(found) if found.is_dir() => "it is a folder",
-        Ok(_) => "it is a device or a pipe",
+        Ok(found) if found.is_dir() => "is a folder",
+        Ok(_) => "is a device or a pipe",
     };
     Err(Error::Unsupported { operation: Operation::Create, path: path.to_owned(), what: what.to_owned() })
 }
@@ -71,7 +71,7 @@ fn temporary_name(path: &Path) -> OsString {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let serial = NEXT.fetch_add(1, Ordering::Relaxed);
     let ending = format!(".{}-{serial}.tmp", std::process::id());
-    // The number tells it from others, so as much of a long name will do as leaves room for that.
+    // The number makes the name unique, so a long name may be cut to leave room for it.
     let kept = &name[..name.len().min(200)];
     OsString::from_vec([b".", kept, ending.as_bytes()].concat())
 }
@@ -89,7 +89,7 @@ impl Writer for LocalWriter {
 
     fn commit(self: Box<Self>) -> Result<()> {
         if self.torn {
-            let what = "an earlier write to it failed".to_owned();
+            let what = "an earlier write failed".to_owned();
             return Err(Error::Unsupported { operation: Operation::Commit, path: self.path.clone(), what });
         }
         self.file.sync_all().context(Operation::Commit, &self.path)?;
@@ -101,7 +101,7 @@ impl Writer for LocalWriter {
 
 impl Drop for LocalWriter {
     fn drop(&mut self) {
-        // After a successful commit the temporary name is gone; otherwise nothing may stay behind.
+        // After a successful commit the temporary name is gone; otherwise remove it.
         let _ = fs::remove_file(&self.temporary);
     }
 }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_device_and_a_folder_are_never_replaced() {
-        for (path, what) in [("/dev/null", "it is a device or a pipe"), ("/", "it is a folder")] {
+        for (path, what) in [("/dev/null", "is a device or a pipe"), ("/", "is a folder")] {
             let error = LocalWriter::create(Path::new(path)).err().unwrap().to_string();
             assert!(error.contains(what), "{path}: {error}");
         }

@@ -13,9 +13,9 @@ pub struct Profile {
     pub read_bytes_per_s: u64,
     /// Upper bound on all writes together.
     pub write_bytes_per_s: u64,
-    /// Upper bound on the transfer of one read; where it is lower, `read_bytes_per_s` takes several streams.
+    /// Upper bound on the transfer rate of one read; if lower than `read_bytes_per_s`, only several streams reach that rate.
     pub stream_bytes_per_s: u64,
-    /// Positioning or round-trip time of a request that does not continue the last one, in nanoseconds.
+    /// Positioning or round-trip time of a request that does not continue the previous one, in nanoseconds.
     pub latency_ns: u64,
     /// Requests served at the same time; each pays its latency on its own server.
     pub servers: usize,
@@ -70,7 +70,7 @@ impl Profile {
         }
     }
 
-    /// A parallel file system: 1969 / 992 MB/s (Table I). 4 ms stand for the metadata and object-server round trips of
+    /// A parallel file system: 1969 / 992 MB/s (Table I). 4 ms model the metadata and object-server round trips of
     /// one small file on a shared cluster; the paper saw 7.8× at 8 threads, which only latency on many servers gives.
     pub fn lustre() -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Profile {
 
     pub fn describe(&self) -> String {
         let (read, write) = (Bytes(self.read_bytes_per_s), Bytes(self.write_bytes_per_s));
-        format!("{}: {read}/s read, {write}/s write, {} µs a request", self.name, self.latency_ns / 1_000)
+        format!("{}: {read}/s read, {write}/s write, {} µs per request", self.name, self.latency_ns / 1_000)
     }
 }
 

@@ -11,51 +11,51 @@ use super::{Condition, FileSystem, Kind, Moment};
 /// The result of an operation on tiers.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A tier that could not be brought up, looked at or taken down.
+/// Bringing up, inspecting or taking down a tier failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that cannot be a folder's and a table's.
-    #[error("\"{name}\" cannot be the name of a tier")]
+    /// Not usable as a folder name.
+    #[error("\"{name}\" is not a valid tier name")]
     BadName { name: String },
-    /// The name is no profile, and the rates were not given.
-    #[error("\"{name}\" is not a profile, and there is no tier of that name: its rates are not known")]
+    /// The name is not a profile, and no rates were given.
+    #[error("\"{name}\" is neither an existing tier nor a profile, so its rates are unknown")]
     RatesMissing { name: String },
     /// A rate at which even unmounting would take hours.
-    #[error("a {what} limit of {value} is too low to work with")]
+    #[error("{what} limit of {value} is too low")]
     TooSlow { what: &'static str, value: String },
-    #[error("a {what} limit of {value} is beyond any storage")]
+    #[error("{what} limit of {value} is too high")]
     TooFast { what: &'static str, value: String },
-    /// An image that the file system cannot be made on.
-    #[error("an image of {} is too small for {fs}", Bytes(*size))]
+    /// The file system does not fit on the image.
+    #[error("image size {} is too small for {fs}", Bytes(*size))]
     TooSmall {
         fs: FileSystem,
         size: u64,
         /// Depends on the file system: see `FileSystem::least_size`.
         least: u64,
     },
-    /// The tier is there with other properties that cannot be changed.
-    #[error("the tier {name} is there with {has}, not with {wanted}")]
+    /// The tier exists with other properties that cannot be changed.
+    #[error("tier {name} already exists with {has}; requested {wanted}")]
     Differs { name: String, has: String, wanted: String },
-    /// The tier is there and is emulated in the other way.
-    #[error("the tier {name} is there with the kind {has}, not with the kind {wanted}")]
+    /// The tier exists and is emulated by the other mechanism.
+    #[error("tier {name} already exists as a {has} tier; requested a {wanted} tier")]
     OtherKind { name: String, has: Kind, wanted: Kind },
-    /// The tier is being removed, or was when something stopped it.
-    #[error("the tier {name} was half removed")]
+    /// The tier is being removed, or its removal was interrupted.
+    #[error("tier {name} is only partly removed")]
     HalfRemoved { name: String },
-    /// What is measured there would be the disk below, and not the tier.
-    #[error("{} lies in the folder of the tier {name}, which is not up: it is {condition}", path.escaped())]
+    /// A measurement there would show the underlying disk, not the tier.
+    #[error("{} is in the folder of tier {name}, which is not up: {condition}", path.escaped())]
     NotUp { path: PathBuf, name: String, condition: Condition },
-    /// There are files where the tier would be, and they are not ours.
+    /// The tier's folder contains files that are not ours.
     #[error("{} is not empty", path.escaped())]
     Occupied { path: PathBuf },
     /// The image is too big for the disk.
-    #[error("{} has {} free, less than the {} of the image", path.escaped(), Bytes(*free), Bytes(*wanted))]
+    #[error("{} has {} free; the image needs {}", path.escaped(), Bytes(*free), Bytes(*wanted))]
     NoSpace { path: PathBuf, wanted: u64, free: u64 },
     /// The image of a tier was removed by another program.
-    #[error("the image {} is gone, and the data with it", path.escaped())]
+    #[error("image {} no longer exists; its data is lost", path.escaped())]
     ImageGone { path: PathBuf, name: String },
-    /// The program that makes the file system is not there.
+    /// The program that makes the file system was not found.
     #[error("{program} is not installed")]
     MkfsMissing { program: &'static str, package: &'static str },
     /// The program that makes the file system failed.
@@ -67,7 +67,7 @@ pub enum Error {
         said: String,
     },
     /// There are no loop devices here.
-    #[error("opening {}: no loop device can be had", path.escaped())]
+    #[error("opening {}: no loop device available", path.escaped())]
     NoLoop {
         path: PathBuf,
         #[source]
@@ -83,22 +83,22 @@ pub enum Error {
     #[error("{} is in use{}", path.escaped(), Holders(holders))]
     Busy {
         path: PathBuf,
-        /// Processes with something open or their working folder there.
+        /// Processes with an open file or their working folder there.
         holders: Vec<String>,
     },
-    /// Something else is mounted there, or the device in another place too.
-    #[error("{} is in the way: it is mounted {where_}", point.escaped())]
+    /// Something else is mounted there, or the device is also mounted elsewhere.
+    #[error("{} is mounted {where_}", point.escaped())]
     MountInTheWay { point: PathBuf, where_: String },
-    /// The loop device was not let go.
-    #[error("{} is still held after it was unmounted, probably by a mount in another namespace", device.escaped())]
+    /// The loop device was not released.
+    #[error("{} is still in use after unmounting, probably by a mount in another namespace", device.escaped())]
     StillHeld { device: PathBuf },
-    #[error("neither the blkio controller (cgroup v1) nor the io controller (cgroup v2) is to be found")]
+    #[error("found neither the blkio controller (cgroup v1) nor the io controller (cgroup v2)")]
     NoController,
-    /// The controller is there without its throttle.
-    #[error("{} is not there: this kernel was built without block throttling", path.escaped())]
+    /// The controller exists, but the kernel has no block throttle.
+    #[error("{} does not exist: this kernel was built without block throttling", path.escaped())]
     NoThrottling { path: PathBuf },
-    /// This process is in a group that cannot be limited.
-    #[error("this process is in the root group of cgroup v2, which has no limits")]
+    /// This process is in a group that cannot have limits.
+    #[error("this process is in the root group of cgroup v2, which cannot have limits")]
     RootGroup { root: PathBuf },
     #[error("writing \"{line}\" to {}", path.escaped())]
     Limit {
@@ -107,10 +107,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("{} holds something that is not the tier's: {found}", path.escaped())]
+    #[error("{} contains files that do not belong to the tier: {found}", path.escaped())]
     Foreign { path: PathBuf, found: String },
-    /// The state file is not one we can read.
-    #[error("{} is not the state of a tier", path.escaped())]
+    /// The state file cannot be parsed.
+    #[error("{} is not a tier's state file", path.escaped())]
     State {
         path: PathBuf,
         #[source]
@@ -138,65 +138,69 @@ impl fmt::Display for Holders<'_> {
     }
 }
 
-const SHAPE_INSTEAD: &str = "--shaped emulates the device in process and needs none of this";
+const SHAPE_INSTEAD: &str = "use --shaped, which emulates the device in process without privileges";
 
 impl Error {
-    /// What to do about it, in a sentence.
+    /// How to fix it, in one sentence.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::BadName { .. } => "use letters, digits, - and _, 64 at most, and a letter or digit first".to_owned(),
-            Self::RatesMissing { .. } => {
-                format!("give --read and --write, or one of {}", crate::Profile::NAMES.join(", "))
+            Self::BadName { .. } => {
+                "use at most 64 letters, digits, - and _, starting with a letter or digit".to_owned()
             }
-            Self::TooSlow { .. } => "give at least 64 KB/s and 1 request a second".to_owned(),
-            Self::TooFast { .. } => "give at most 1TB/s".to_owned(),
-            Self::TooSmall { least, .. } => format!("give --size {} or more", Bytes(*least)),
-            Self::Differs { name, .. } => format!("forebay tier down {name} first: that removes it and its data"),
+            Self::RatesMissing { .. } => {
+                format!("pass --read and --write, or use a profile: {}", crate::Profile::NAMES.join(", "))
+            }
+            Self::TooSlow { .. } => "use at least 64 KB/s and 1 request per second".to_owned(),
+            Self::TooFast { .. } => "use at most 1 TB/s".to_owned(),
+            Self::TooSmall { least, .. } => format!("use --size {} or more", Bytes(*least)),
+            Self::Differs { name, .. } => format!("run `forebay tier down {name}` first; this deletes its data"),
             Self::OtherKind { name, has, .. } => {
                 let keep = match has {
-                    Kind::Shaped => "give --shaped to keep it as it is",
-                    Kind::Kernel => "as root and without --shaped it is kept as it is",
+                    Kind::Shaped => "pass --shaped to keep it",
+                    Kind::Kernel => "run as root without --shaped to keep it",
                 };
-                format!("{keep}; or forebay tier down {name} first: that removes it and its data")
+                format!("{keep}, or run `forebay tier down {name}` first; this deletes its data")
             }
-            Self::HalfRemoved { name } => format!("forebay tier down {name} finishes that"),
+            Self::HalfRemoved { name } => format!("run `forebay tier down {name}` to finish the removal"),
             Self::NotUp { name, condition, .. } => return condition.remedy(name),
-            Self::Occupied { .. } => "choose another --dir, or move the files away".to_owned(),
-            Self::NoSpace { .. } => "give a smaller --size, or --dir on a disk with more room".to_owned(),
-            Self::ImageGone { name, .. } => format!("forebay tier down {name} removes the rest; then bring it up anew"),
-            Self::MkfsMissing { package, .. } => format!("install the package {package}; or {SHAPE_INSTEAD}"),
+            Self::Occupied { .. } => "choose another --dir, or move the files".to_owned(),
+            Self::NoSpace { .. } => "use a smaller --size, or a --dir on a larger disk".to_owned(),
+            Self::ImageGone { name, .. } => format!("run `forebay tier down {name}`, then bring it up again"),
+            Self::MkfsMissing { package, .. } => format!("install the package {package}, or {SHAPE_INSTEAD}"),
             Self::NoLoop { .. } => {
-                format!("`modprobe loop`, or give the container its loop devices (--privileged); or {SHAPE_INSTEAD}")
+                format!("run `modprobe loop`; in a container, pass --privileged; or {SHAPE_INSTEAD}")
             }
             Self::MountRefused { .. } => {
                 format!("in a container, mounting needs CAP_SYS_ADMIN (--privileged); or {SHAPE_INSTEAD}")
             }
             Self::Busy { holders, .. } if holders.is_empty() => {
-                "no process was found that holds it; `fuser -vm` on the folder may find one".to_owned()
+                "no process found that uses it; try `fuser -vm` on the folder".to_owned()
             }
-            Self::Busy { .. } => "end them or leave the folder, then try again; nothing was changed".to_owned(),
-            Self::MountInTheWay { point, .. } => format!("`umount {}` first", shell_word(point)),
-            Self::StillHeld { .. } => "end the containers or services that see the mount, then try again".to_owned(),
-            Self::NoController => format!("mount the blkio controller, or boot with cgroup v2; or {SHAPE_INSTEAD}"),
-            Self::NoThrottling { .. } => format!("a kernel with CONFIG_BLK_DEV_THROTTLING has it; or {SHAPE_INSTEAD}"),
+            Self::Busy { .. } => {
+                "end these processes or leave the folder, then try again; nothing was changed".to_owned()
+            }
+            Self::MountInTheWay { point, .. } => format!("run `umount {}` first", shell_word(point)),
+            Self::StillHeld { .. } => "stop the containers or services that see the mount, then try again".to_owned(),
+            Self::NoController => format!("mount the blkio controller, boot with cgroup v2, or {SHAPE_INSTEAD}"),
+            Self::NoThrottling { .. } => format!("boot a kernel with CONFIG_BLK_DEV_THROTTLING, or {SHAPE_INSTEAD}"),
             Self::RootGroup { root } => format!(
-                "start in a group of its own: `systemd-run --scope forebay …`, or `mkdir {0}/jobs && echo $$ > \
+                "start in a separate group: `systemd-run --scope forebay …`, or `mkdir {0}/jobs && echo $$ > \
                  {0}/jobs/cgroup.procs`; or {SHAPE_INSTEAD}",
                 root.escaped()
             ),
             Self::Limit { .. } => {
                 format!(
-                    "in a container the control groups are often read-only: bring the tier up on the host; or {SHAPE_INSTEAD}"
+                    "control groups are often read-only in a container: bring the tier up on the host, or {SHAPE_INSTEAD}"
                 )
             }
-            Self::Foreign { path, .. } => format!("move it out of {}, then try again", path.escaped()),
-            Self::State { path, .. } => format!("look at {}; a later version may have written it", path.escaped()),
+            Self::Foreign { path, .. } => format!("move them out of {}, then try again", path.escaped()),
+            Self::State { path, .. } => format!("inspect {}; a later version may have written it", path.escaped()),
             _ => return None,
         })
     }
 }
 
-/// Adds what was attempted to a system error.
+/// Adds the attempted operation to a system error.
 pub(super) trait Attempt<T> {
     fn attempt(self, attempted: &'static str, path: &Path) -> Result<T>;
 }

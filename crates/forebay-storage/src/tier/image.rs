@@ -1,4 +1,4 @@
-//! The file that holds a kernel tier: reserved whole, so that the tier cannot run out of space that it seems to have.
+//! The image file of a kernel tier. All of its space is reserved up front, so the tier really has the space it shows.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use super::error::Attempt;
 use super::{Error, FileSystem, Result, mounts};
 
-/// Makes a file of this size that is not sparse.
+/// Creates a file of this size that is not sparse.
 pub(super) fn reserve(path: &Path, size: u64) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let free = mounts::space(folder)?.free;
@@ -23,7 +23,7 @@ pub(super) fn reserve(path: &Path, size: u64) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
             Err(Error::NoSpace { path: folder.to_owned(), wanted: size, free })
         }
-        outcome => outcome.attempt("reserving the space of", path),
+        outcome => outcome.attempt("reserving space for", path),
     }
 }
 
@@ -39,7 +39,7 @@ fn allocate(file: &File, size: u64) -> io::Result<()> {
     }
 }
 
-/// What a file system without `fallocate` needs.
+/// Fallback for file systems without `fallocate`.
 fn write_zeros(mut file: &File, size: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut left = size;
@@ -51,8 +51,8 @@ fn write_zeros(mut file: &File, size: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the file system on the image, with nothing left to be initialised while somebody measures, and without
-/// giving reserved space back.
+/// Creates the file system on the image, without lazy initialisation that would disturb measurements, and without
+/// discarding the reserved space.
 pub(super) fn format(path: &Path, fs: FileSystem) -> Result<()> {
     let (program, package, arguments): (_, _, &[&str]) = match fs {
         FileSystem::Ext4 => (
@@ -62,12 +62,12 @@ pub(super) fn format(path: &Path, fs: FileSystem) -> Result<()> {
         ),
         FileSystem::Xfs => ("mkfs.xfs", "xfsprogs", &["-q", "-f", "-K"]),
     };
-    // A shell without an administrator's path does not find what lies in these folders.
+    // These folders are often missing from the PATH of a non-root shell.
     for place in ["", "/usr/sbin/", "/sbin/"] {
         let mut command = Command::new(format!("{place}{program}"));
         match command.args(arguments).arg(path).stdin(Stdio::null()).output() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).attempt("making a file system on", path),
+            Err(error) => return Err(error).attempt("creating a file system on", path),
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");

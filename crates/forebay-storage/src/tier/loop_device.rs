@@ -21,10 +21,10 @@ const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// Retries when another process takes a device between its being found free and being configured.
+/// Retries if another process takes the device after it was found free.
 const ATTEMPTS: usize = 64;
 
-/// How long a device may take to be let go: udev looks at every device that changes.
+/// How long to wait for a device to be released: udev opens every device that changes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[repr(C)]
@@ -53,7 +53,7 @@ pub(super) fn control_exists() -> bool {
     Path::new(CONTROL).exists()
 }
 
-/// The loop devices whose backing file this is. The kernel knows them, whatever we remember.
+/// The loop devices with this backing file, as the kernel knows them.
 pub(super) fn attached(image: &Path) -> Result<Vec<Device>> {
     let blocks = Path::new("/sys/block");
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn attached(image: &Path) -> Result<Vec<Device>> {
     Ok(found)
 }
 
-/// The file behind a loop device, by its folder in `/sys/block`; also one that was removed meanwhile.
+/// The backing file of a loop device, from its folder in `/sys/block`, even if the file was removed.
 fn backing_file(block: &Path) -> Option<PathBuf> {
     let text = fs::read(block.join("loop/backing_file")).ok()?;
     let path = text.strip_suffix(b"\n").unwrap_or(&text);
@@ -79,7 +79,7 @@ pub(super) fn is_bound(number: &str) -> bool {
     Path::new("/sys/dev/block").join(number).join("loop/backing_file").exists()
 }
 
-/// Whether the device reads and writes past the page cache of the file system below it.
+/// Whether the device bypasses the page cache of the file system under it.
 pub(super) fn is_direct(device: &Device) -> bool {
     let name = device.path.file_name().unwrap_or_default();
     fs::read_to_string(Path::new("/sys/block").join(name).join("loop/dio")).is_ok_and(|text| text.trim() == "1")
@@ -90,7 +90,7 @@ fn device(name: &str) -> Option<Device> {
     Some(Device { path: Path::new("/dev").join(name), number: number.trim().to_owned() })
 }
 
-/// Attaches a file to a free loop device, with direct I/O where the file system below has it.
+/// Attaches a file to a free loop device, with direct I/O if the file system under it supports it.
 pub(super) fn attach(image: &Path) -> Result<Device> {
     attach_by(image, configure)
 }
@@ -108,7 +108,7 @@ fn attach_by(image: &Path, configure: fn(&File, &File) -> io::Result<()>) -> Res
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let file = open(&path).map_err(|source| Error::NoLoop { path: path.clone(), source })?;
         match configure(&file, &backing) {
-            // Somebody else was faster.
+            // Another process was faster.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
             outcome => {
                 outcome.attempt("attaching the image to", &path)?;
@@ -143,7 +143,7 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
     match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
-            // Before Linux 5.8 there is no such request.
+            // Linux before 5.8 does not have this request.
             error if [Some(libc::EINVAL), Some(libc::ENOTTY)].contains(&error.raw_os_error()) => {
                 configure_in_steps(device, backing)
             }
@@ -157,13 +157,13 @@ fn configure_in_steps(device: &File, backing: &File) -> io::Result<()> {
     if unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_FD, backing.as_raw_fd()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // Without direct I/O it works too; whether it was given is asked for afterwards.
+    // It works without direct I/O too; the result is checked afterwards.
     // SAFETY: the argument is an integer.
     unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_DIRECT_IO, 1 as libc::c_ulong) };
     Ok(())
 }
 
-/// Detaches the file, and waits until the kernel has let go of it.
+/// Detaches the file, and waits until the kernel has released it.
 pub(super) fn detach(device: &Device) -> Result<()> {
     let file = open(&device.path).map_err(|source| Error::NoLoop { path: device.path.clone(), source })?;
     // SAFETY: this request takes no argument.
@@ -173,7 +173,7 @@ pub(super) fn detach(device: &Device) -> Result<()> {
             return Err(error).attempt("detaching", &device.path);
         }
     }
-    // The kernel detaches when the last one closes the device, so we must, too.
+    // The kernel detaches when the last user closes the device, so we must close it too.
     drop(file);
     let start = Instant::now();
     while is_bound(&device.number) {

@@ -1,8 +1,7 @@
-//! Taking a tier down, from whatever state it is in: limits, mount, loop device, image, folders, state.
+//! Taking a tier down, from any state: limits, mount, loop device, image, folders, state.
 //!
-//! Nothing is believed of the state file but the tier's place and its limits. The limits go first, because writing back
-//! what is dirty at the tier's own rate could take minutes; if the mount then turns out to be in use, they are set
-//! again.
+//! Only the tier's place and its limits are taken from the state file. The limits go first, because writing back dirty
+//! pages at the tier's own rate could take minutes. If the mount is then found to be in use, they are set again.
 
 use std::path::PathBuf;
 
@@ -24,16 +23,16 @@ pub struct Removed {
     pub data_bytes: Option<u64>,
     /// Counted for a shaped tier only; the files of a kernel tier go with its image.
     pub n_files: Option<u64>,
-    /// What could not be undone because it is not ours any more.
+    /// What could not be undone because it no longer belongs to the tier.
     pub notes: Vec<String>,
 }
 
 impl Registry {
-    /// Removes a tier with all its data, also one that is half there. `None` when there is none of that name.
+    /// Removes a tier with all its data, even an incomplete one. `None` when no tier has that name.
     ///
     /// # Errors
-    /// [`Error::Busy`] when a process works there; the tier then stays up. [`Error::Foreign`] when files lie in its
-    /// folders that are not the tier's. See [`Error::hint`] for what to do.
+    /// [`Error::Busy`] when a process uses it; the tier then stays up. [`Error::Foreign`] when its folders contain files
+    /// that do not belong to the tier. See [`Error::hint`] for the fix.
     pub fn down(&self, name: &str, watch: Watch<'_>) -> Result<Option<Removed>> {
         super::plan::check_name(name)?;
         if !self.dir.join(name).exists() {
@@ -70,7 +69,7 @@ pub(super) fn lower(home: &std::path::Path, tier: &mut Tier, watch: Watch<'_>) -
     let table = mounts::table()?;
     refuse_other_mounts(&table, &devices, tier)?;
     if tier.kind == Kind::Kernel && !devices.iter().any(|device| mounts::is_mounted(&table, device, &tier.data())) {
-        // The tier's own data is in the image: what lies here was put here by somebody else.
+        // The tier's own data is in the image: files here belong to somebody else.
         refuse_strangers(&tier.data(), &[])?;
     }
     let was = tier.stage;
@@ -78,7 +77,7 @@ pub(super) fn lower(home: &std::path::Path, tier: &mut Tier, watch: Watch<'_>) -
     tier.write(home)?;
     if tier.kind == Kind::Kernel {
         removed.data_bytes = release(home, tier, &devices, was, &mut removed.notes, watch)?;
-        // What the mount hid is not the tier's either.
+        // Files hidden by the mount do not belong to the tier either.
         refuse_strangers(&tier.data(), &[])?;
     }
     let Content { image_bytes, data } = removal::remove(home, tier, watch)?;
@@ -89,7 +88,7 @@ pub(super) fn lower(home: &std::path::Path, tier: &mut Tier, watch: Watch<'_>) -
     Ok(removed)
 }
 
-/// Gives back what is the kernel's; how many bytes were used.
+/// Releases mount and loop device; returns the number of bytes used.
 fn release(
     home: &std::path::Path,
     tier: &mut Tier,
@@ -119,13 +118,13 @@ fn release(
     Ok(used)
 }
 
-/// Takes our limits away, unless they went with an earlier boot or the device now serves something else.
+/// Removes our limits, unless they are from an earlier boot or the device now serves another file.
 fn clear_limits(tier: &Tier, devices: &[Device], notes: &mut Vec<String>) -> Result<bool> {
     let taken =
         tier.device.as_ref().filter(|device| loop_device::is_bound(&device.number) && !devices.contains(device));
     if let Some(device) = taken {
         let path = device.path.escaped();
-        notes.push(format!("{path} serves another file by now: its limits are left as they are"));
+        notes.push(format!("{path} now serves another file; its limits were not removed"));
     }
     if taken.is_some() || tier.boot != boot() {
         return Ok(false);
@@ -134,14 +133,14 @@ fn clear_limits(tier: &Tier, devices: &[Device], notes: &mut Vec<String>) -> Res
     Ok(true)
 }
 
-/// Refuses to remove a tier while something of it is seen in another place, or something else in its place.
+/// Refuses to remove a tier whose device is also mounted elsewhere, or whose folder has other mounts.
 fn refuse_other_mounts(table: &[Mount], devices: &[Device], tier: &Tier) -> Result<()> {
     let data = tier.data();
     for mount in table {
         let is_ours = devices.iter().any(|device| device.number == mount.number);
         let where_ = match () {
             () if mount.point == data && is_ours => continue,
-            () if is_ours => format!("as well as {}", data.escaped()),
+            () if is_ours => format!("in addition to {}", data.escaped()),
             () if mount.point.starts_with(&tier.place) => format!("inside {}", tier.place.escaped()),
             () => continue,
         };

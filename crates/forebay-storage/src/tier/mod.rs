@@ -1,22 +1,21 @@
-//! Emulated devices for people with one disk: tiers that are brought up, found again, and taken down.
+//! Tiers: emulated storage devices on one disk that stay up between runs.
 //!
-//! There are two kinds, under one name and in one place:
-//! - a *kernel* tier is an image file on a loop device with a file system of its own, mounted, and limited by the kernel's
-//!   block throttle, so that programs that read or write there are slowed down: all of them under cgroup v2 where the limit
-//!   is set high enough, and under v1 those in the root group and in the caller's, because v1 limits are not inherited;
-//! - a *shaped* tier is a folder with a [`Profile`]: forebay slows down itself when it reads there ([`Shaped`]). It needs
-//!   no rights.
+//! There are two kinds:
+//! - a *kernel* tier is an image file with its own file system, mounted through a loop device and limited by the kernel's
+//!   block throttle. It slows down other programs too: under cgroup v2, all programs outside the root group; under v1,
+//!   the programs in the root group and in the caller's group, because v1 limits are not inherited;
+//! - a *shaped* tier is a folder with a [`Profile`]: forebay slows down its own reads and writes there ([`Shaped`]). It
+//!   needs no privileges.
 //!
-//! Each tier has a file `tier.json`, written durably *before* each step of bringing it up. So whatever a kill or a power
-//! cut leaves half-way, [`Registry::down`] knows where to look: it finds the mount in the mount table, the loop device
-//! by its backing file, and the limits by the lines that undo them.
+//! Each tier has a file `tier.json`, written durably *before* each step of bringing it up. After a kill or a power cut at
+//! any point, [`Registry::down`] therefore knows where to look: it finds the mount in the mount table, the loop device by
+//! its backing file, and the limits by the lines that undo them.
 //!
-//! A kernel tier limits bandwidth and, where asked for, requests per second. It has no seek time: what tells a disk from
-//! a flash drive under many small reads is in the shaped kind alone.
+//! A kernel tier limits bandwidth and, optionally, requests per second. It has no seek time: only a shaped tier shows the
+//! difference between a disk and a flash drive under many small reads.
 //!
 //! # Limits
-//! cgroup v1 was measured; the cgroup v2 part is checked against a made-up group tree only, and has not been run on a
-//! machine whose `io` controller is under v2.
+//! cgroup v1 was measured on a real machine; cgroup v2 was tested on a made-up group tree only.
 //!
 //! ```
 //! use forebay_storage::tier::{Kind, Plan, Registry};
@@ -61,17 +60,17 @@ pub use state::{Device, Stage, Tier};
 pub use status::{Condition, Status};
 pub use support::{Obstacle, has_loop_devices, kernel_support, limit_support};
 
-/// Where bringing a tier up or taking it down has got to.
+/// Progress of bringing a tier up or taking it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The state file says that this step is next; nothing of it was done.
+    /// The state file names this step as next; nothing of it is done.
     Before(Stage),
-    /// The step is done; the state file does not know yet.
+    /// The step is done, but the state file does not show it yet.
     After(Stage),
     Undone(Stage),
 }
 
-/// Called at every moment. A break stops at once, without cleaning up, as a kill would: tests interrupt every step.
+/// Called at every moment. A break stops at once without cleaning up, like a kill: tests interrupt every step.
 pub type Watch<'a> = &'a mut dyn FnMut(Moment) -> ControlFlow<()>;
 
 fn tell(watch: Watch<'_>, moment: Moment) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The mount table, mounting, and who keeps a mount from going.
+//! The mount table, mounting, unmounting, and the processes that use a mount.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -25,7 +25,7 @@ pub(super) struct Mount {
     pub(super) options: String,
 }
 
-/// What is mounted, as this process sees it.
+/// All mounts that this process sees.
 pub(super) fn table() -> Result<Vec<Mount>> {
     let text = fs::read(TABLE).attempt("reading", Path::new(TABLE))?;
     Ok(parse(&text))
@@ -68,7 +68,7 @@ fn unescape(text: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// Whether the device is what one sees at this folder: a later mount on the same point hides the earlier one.
+/// Whether the device is visible at this folder: a later mount on the same point hides an earlier one.
 pub(super) fn is_mounted(mounts: &[Mount], device: &Device, point: &Path) -> bool {
     mounts.iter().rev().find(|mount| mount.point == point).is_some_and(|mount| mount.number == device.number)
 }
@@ -94,7 +94,7 @@ pub(super) fn mount(device: &Path, fs: FileSystem, point: &Path) -> Result<()> {
     }
 }
 
-/// Unmounts what is mounted last at this folder. Whoever works there is named, and nothing is unmounted under them.
+/// Unmounts the latest mount at this folder. If processes use it, they are named and nothing is unmounted.
 pub(super) fn unmount(point: &Path) -> Result<()> {
     let target = c_path(point)?;
     // SAFETY: a string that ends with a zero byte and lives through the call.
@@ -109,7 +109,7 @@ pub(super) fn unmount(point: &Path) -> Result<()> {
     }
 }
 
-/// The processes that have their folder, their program or a file below this folder, as "sh (1234)".
+/// The processes with their working folder, program or an open file below this folder, as "sh (1234)".
 fn holders(point: &Path) -> Vec<String> {
     let Ok(listed) = fs::read_dir("/proc") else { return Vec::new() };
     let is_process =
@@ -130,14 +130,14 @@ fn name_of(process: &Path) -> String {
     format!("{} ({id})", name.trim())
 }
 
-/// Size of the file system at this folder, and what of it is used and free, in bytes.
+/// Total, used and free bytes of the file system at this folder.
 pub(super) fn space(path: &Path) -> Result<Space> {
     let target = c_path(path)?;
     // SAFETY: a plain structure of integers, for which all zeros is a value.
     let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the string ends with a zero byte; the structure is written by the call alone.
     if unsafe { libc::statvfs(target.as_ptr(), &raw mut found) } != 0 {
-        return Err(io::Error::last_os_error()).attempt("asking for the free space of", path);
+        return Err(io::Error::last_os_error()).attempt("getting the free space of", path);
     }
     let block = found.f_frsize;
     Ok(Space {

@@ -1,4 +1,4 @@
-//! The tier to bring up, and the profile that follows from it.
+//! The tier to bring up, and its resulting profile.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Result, Tier};
 use crate::Profile;
 
-/// Bytes per second that no storage reaches (1 TB/s): a larger rate is a typing error.
+/// 1 TB/s, which no storage reaches: a larger rate is a typing error.
 const GREATEST_RATE: u64 = 1_000_000_000_000;
 /// Bytes per second below which even unmounting, which writes back dirty pages, would take hours.
 const LEAST_RATE: u64 = 64_000;
@@ -18,7 +18,7 @@ const LEAST_RATE: u64 = 64_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A loop device that the kernel limits for everybody.
+    /// A loop device that the kernel throttles for all processes.
     Kernel,
     /// A folder where forebay slows down only its own reads and writes; needs no privileges.
     Shaped,
@@ -43,7 +43,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// The smallest image it can be made on: with a journal for ext4; XFS refuses less.
+    /// The smallest image that holds it: for ext4 with a journal, for XFS the minimum of `mkfs.xfs`.
     pub(super) fn least_size(self) -> u64 {
         match self {
             Self::Ext4 => 16 << 20,
@@ -73,19 +73,19 @@ impl FromStr for FileSystem {
     }
 }
 
-/// Rates that were asked for; `None` leaves those of the tier that is there, or the profile's.
+/// Requested rates; `None` keeps the existing tier's rate, or the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     pub read_bytes_per_s: Option<u64>,
     pub write_bytes_per_s: Option<u64>,
-    /// Requests per second, a limit of its own for reads and for writes.
+    /// Requests per second; applies to reads and writes separately.
     pub iops: Option<u64>,
 }
 
-/// A tier to bring up. What is `None` is as it was, or the default for a tier that is new.
+/// A tier to bring up. `None` keeps an existing tier's value, or means the default for a new one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// A profile's name, or another one with rates.
+    /// The name of a profile, or any other name with rates.
     pub name: String,
     pub kind: Kind,
     pub rates: Rates,
@@ -99,18 +99,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Size of a new image where none is given.
+    /// Default size of a new image.
     pub const DEFAULT_SIZE: u64 = 4 << 30;
 
-    /// A tier with the defaults of its name.
+    /// A tier with all defaults.
     pub fn new(name: &str, kind: Kind) -> Self {
         Self { name: name.to_owned(), kind, rates: Rates::default(), size: None, fs: None, dir: None, owner: None }
     }
 
-    /// Checks what can be checked without looking at the machine, given the tier of that name if there is one.
+    /// Checks everything that does not depend on the machine, given the existing tier of that name, if any.
     ///
     /// # Errors
-    /// When the name, the rates or the size make no sense.
+    /// When the name, a rate or the size is invalid.
     pub fn check(&self, known: Option<&Tier>) -> Result<()> {
         check_name(&self.name)?;
         self.profile(known)?;
@@ -120,15 +120,15 @@ impl Plan {
         }
     }
 
-    /// The size of a new image, whole mebibytes.
+    /// The size of a new image, in whole MiB.
     pub(super) fn new_size(&self) -> Result<u64> {
         let (fs, size) = (self.fs.unwrap_or_default(), self.size.unwrap_or(Self::DEFAULT_SIZE));
         let least = fs.least_size();
         if size < least { Err(Error::TooSmall { fs, size, least }) } else { Ok(whole_mebibytes(size)) }
     }
 
-    /// The device to emulate and its limit of requests: the tier that is there already, or the profile of that name, with
-    /// the rates that were asked for. What was not asked for stays.
+    /// The device to emulate and its request limit: the existing tier or the profile of that name, with the requested
+    /// rates applied.
     pub(super) fn profile(&self, known: Option<&Tier>) -> Result<(Profile, Option<u64>)> {
         let rates = self.rates;
         let (mut profile, known_iops) = match (known, self.name.parse::<Profile>()) {
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-/// A device without latency: only the rates are known of a name that is no profile.
+/// A device without latency: for a name that is not a profile, only the rates are known.
 fn plain(name: &str, rates: Rates) -> Result<Profile> {
     let (Some(read), Some(write)) = (rates.read_bytes_per_s, rates.write_bytes_per_s) else {
         return Err(Error::RatesMissing { name: name.to_owned() });
@@ -170,7 +170,7 @@ fn plain(name: &str, rates: Rates) -> Result<Profile> {
     })
 }
 
-/// Requests per second as the shaper expresses them: one server that is busy for 1/n s per request before it transfers.
+/// Requests per second in the shaper's terms: one server that is busy for 1/n s per request before it transfers.
 fn one_at_a_time(profile: &mut Profile, n: u64) {
     profile.latency_ns = 1_000_000_000 / n.max(1);
     profile.servers = 1;
@@ -187,7 +187,7 @@ fn check_rates(profile: &Profile, iops: Option<u64>) -> Result<()> {
         }
     }
     match iops {
-        Some(0) => Err(Error::TooSlow { what: "request", value: "0 a second".to_owned() }),
+        Some(0) => Err(Error::TooSlow { what: "request", value: "0 per second".to_owned() }),
         _ => Ok(()),
     }
 }
@@ -196,7 +196,7 @@ pub(super) fn whole_mebibytes(size: u64) -> u64 {
     size >> 20 << 20
 }
 
-/// Whether a name can be a folder's: letters, digits, `-` and `_`, a letter or digit first.
+/// A valid name: letters, digits, `-` and `_`, starting with a letter or digit.
 pub(super) fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let first = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
@@ -220,8 +220,8 @@ mod tests {
         let (profile, iops) = Plan::new("hdd", Kind::Kernel).profile(None).unwrap();
         assert_eq!((profile, iops), (Profile::hdd(), None));
         let error = Plan::new("tape", Kind::Kernel).profile(None).unwrap_err();
-        assert!(error.to_string().starts_with("\"tape\" is not a profile"), "{error}");
-        assert_eq!(error.hint().unwrap(), "give --read and --write, or one of hdd, ssd, optane, lustre");
+        assert!(error.to_string().starts_with("\"tape\" is neither an existing tier nor a profile"), "{error}");
+        assert_eq!(error.hint().unwrap(), "pass --read and --write, or use a profile: hdd, ssd, optane, lustre");
     }
 
     #[test]

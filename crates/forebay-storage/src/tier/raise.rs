@@ -1,7 +1,7 @@
-//! Bringing a tier up, step by step; each step is in the state file before it is done.
+//! Bringing a tier up, step by step. The state file names each step before it is done.
 //!
-//! A step that finds its work done does nothing, so the same way serves a new tier, one that was killed half-way, one
-//! whose image an earlier boot left, and one whose limits change.
+//! A step whose work is already done does nothing. The same sequence therefore serves a new tier, an interrupted one,
+//! one whose image survived a reboot, and one whose limits change.
 
 use std::ffi::CString;
 use std::fs;
@@ -24,7 +24,7 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     New,
-    /// It was there and not up: after a restart of the machine, or killed half-way.
+    /// It existed but was not up: after a reboot or an interrupted run.
     Again,
     Limits,
     Nothing,
@@ -34,16 +34,16 @@ pub enum Change {
 pub struct Raised {
     pub tier: Tier,
     pub change: Change,
-    /// For the user: which processes the limits do not reach.
+    /// For the user: which processes the limits do not apply to.
     pub notes: Vec<String>,
 }
 
 impl Registry {
-    /// Brings a tier up. One that is up with the same properties is left as it is, other rates are set, and another
-    /// size, file system, kind or place is refused. A new tier that cannot be brought up leaves nothing behind.
+    /// Brings a tier up. If it is already up, new rates are applied; another size, file system, kind or place is an error.
+    /// A new tier that fails to come up leaves nothing behind.
     ///
     /// # Errors
-    /// See [`Error`], and [`Error::hint`] for what to do.
+    /// See [`Error`], and [`Error::hint`] for the fix.
     pub fn up(&self, plan: &Plan, watch: Watch<'_>) -> Result<Raised> {
         plan.check(self.tier(&plan.name)?.as_ref())?;
         let lock = self.lock()?;
@@ -94,7 +94,7 @@ fn afresh(plan: &Plan, home: PathBuf, watch: Watch<'_>) -> Result<Raised> {
         Ok(()) => Ok(Raised { tier: raising.tier, change: Change::New, notes: raising.notes }),
         Err(error @ Error::Stopped { .. }) => Err(error),
         Err(error) => {
-            // What cannot be tidied up either stays in the list, and `down` can be tried again.
+            // If cleaning up fails too, the tier stays in the list, and `down` can be retried.
             let _ = lower::lower(&raising.home, &mut raising.tier, &mut |_| std::ops::ControlFlow::Continue(()));
             Err(error)
         }
@@ -118,7 +118,7 @@ fn again(plan: &Plan, home: PathBuf, mut tier: Tier, watch: Watch<'_>) -> Result
         (tier.boot, tier.device, tier.lines) = (boot(), None, Vec::new());
     }
     let mut raising = Raising { home, tier, watch, notes: Vec::new(), owner: plan.owner };
-    // An image that has no whole file system yet never held data; any other does.
+    // An image without a complete file system never held data; any other may.
     if raising.tier.stage <= Stage::Format || raising.tier.kind == Kind::Shaped {
         raising.make()?;
     } else {
@@ -127,7 +127,7 @@ fn again(plan: &Plan, home: PathBuf, mut tier: Tier, watch: Watch<'_>) -> Result
     Ok(Raised { tier: raising.tier, change, notes: raising.notes })
 }
 
-/// What cannot be changed while the data stays.
+/// Rejects changes that would lose the data.
 fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
     let differs = |has: String, wanted: String| Err(Error::Differs { name: tier.name.clone(), has, wanted });
     if plan.kind != tier.kind {
@@ -138,13 +138,13 @@ fn refuse_differences(plan: &Plan, tier: &Tier, home: &Path) -> Result<()> {
         None => tier.place.clone(),
     };
     if wanted_place != tier.place {
-        return differs(format!("its folder at {}", tier.place.escaped()), format!("{}", wanted_place.escaped()));
+        return differs(format!("folder {}", tier.place.escaped()), format!("folder {}", wanted_place.escaped()));
     }
     debug_assert!(tier.place.ends_with(&plan.name) && home.ends_with(&plan.name));
     if let (Some(wanted), Some(has)) = (plan.size.map(whole_mebibytes), tier.size)
         && wanted != has
     {
-        return differs(format!("an image of {} MiB", has >> 20), format!("one of {} MiB", wanted >> 20));
+        return differs(format!("image size {} MiB", has >> 20), format!("{} MiB", wanted >> 20));
     }
     match (plan.fs, tier.fs) {
         (Some(wanted), Some(has)) if wanted != has => differs(has.to_string(), wanted.to_string()),
@@ -161,7 +161,7 @@ struct Raising<'a> {
 }
 
 impl Raising<'_> {
-    /// Writes the state ahead, does the step, and tells of both.
+    /// Writes the state, does the step, and reports both to the watcher.
     fn step(&mut self, stage: Stage, act: impl FnOnce(&mut Tier) -> Result<()>) -> Result<()> {
         self.tier.stage = stage;
         self.tier.write(&self.home)?;
@@ -182,7 +182,7 @@ impl Raising<'_> {
         self.revive()
     }
 
-    /// The steps that a restart of the machine undoes.
+    /// The steps that a reboot undoes.
     fn revive(&mut self) -> Result<()> {
         self.step(Stage::Loop, attach)?;
         self.step(Stage::Mount, mount)?;
@@ -192,12 +192,12 @@ impl Raising<'_> {
         self.step(Stage::Up, |_| Ok(()))
     }
 
-    /// Puts the limits into the state, so that they can be undone, before the first is set.
+    /// Writes the limits to the state file before setting the first, so that they can always be undone.
     fn prepare_limits(&mut self) -> Result<()> {
         let device = self.tier.device.as_ref().expect("the step before has attached it");
         if !loop_device::is_direct(device) {
             self.notes.push(format!(
-                "the file system below {} has no direct I/O: data is cached twice, and syncing is slower than the limit",
+                "the file system under {} has no direct I/O: data is cached twice, and syncing is slower than the limit",
                 self.tier.place.escaped()
             ));
         }
@@ -209,19 +209,19 @@ impl Raising<'_> {
             .drain(..)
             .filter(|line| !is_replaced(line))
             .partition(|line| line.number() == device.number);
-        // The tier has got another device; the one it had keeps its limits until somebody takes them away.
+        // The tier got another device; the old one would keep its limits until they are removed.
         let free: Vec<Line> = stale.into_iter().filter(|line| !loop_device::is_bound(line.number())).collect();
         throttle::clear(&free)?;
-        // Groups that were limited before and are not now are unlimited by `down`, as all others.
+        // `down` also removes limits from groups that were limited earlier and are not any more.
         self.tier.lines = setting.lines.into_iter().chain(ours).collect();
         self.tier.limited_at_ns = file_time_ns();
         self.notes.extend(setting.notes);
         Ok(())
     }
 
-    /// A file system that holds nothing yet is the owner's, and is an empty folder.
+    /// Gives a new file system to its owner, as an empty folder.
     fn tidy_new_file_system(&self) -> Result<()> {
-        // For what a check of the file system finds; it is made when needed, and is no data.
+        // lost+found: fsck recreates it when needed, and it holds no data.
         const FOUND: &str = "lost+found";
         let data = self.tier.data();
         if !strangers(&data, &[FOUND])?.is_empty() {
@@ -242,7 +242,7 @@ impl Raising<'_> {
     }
 }
 
-/// The time that a file would get that is written now. The usual clock is some milliseconds ahead of it.
+/// The timestamp a file written now would get. The usual clock is some milliseconds ahead of it.
 fn file_time_ns() -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is written by the call alone.
@@ -251,7 +251,7 @@ fn file_time_ns() -> Option<u64> {
     (code == 0).then_some(seconds * 1_000_000_000 + rest)
 }
 
-/// Asks the system whether a folder can be made here, and makes none.
+/// Checks whether a folder can be created here, without creating one.
 fn check_writable(dir: &Path) -> io::Result<()> {
     let path = CString::new(dir.as_os_str().as_bytes())?;
     // SAFETY: the string ends with a zero byte and lives through the call.
@@ -286,7 +286,7 @@ fn mount(tier: &mut Tier) -> Result<()> {
         return Ok(());
     }
     make_folder(&data)?;
-    // What was written there while nothing was mounted would be hidden.
+    // The mount would hide files written there while nothing was mounted.
     refuse_strangers(&data, &[])?;
     mounts::mount(&device.path, tier.fs.unwrap_or_default(), &data)
 }

@@ -1,4 +1,4 @@
-//! The folder that knows all tiers: one folder a tier, named like it, with its state file.
+//! The registry of all tiers: one folder per tier, with the tier's name, which holds its state file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use super::{Condition, Error, Result, Tier};
 
 const LOCK: &str = ".lock";
 
-/// How often the lock is taken anew because its file went meanwhile; the last tier goes far less often than that.
+/// How often to retry the lock if its file is removed meanwhile, which happens only when the last tier is removed.
 const MOST_TRIES: u32 = 1000;
 
-/// All tiers of a user or a machine. The folder is made when the first comes and goes with the last.
+/// All tiers of a user or a machine. The first tier creates the folder, removing the last one removes it.
 #[derive(Debug, Clone)]
 pub struct Registry {
     pub(super) dir: PathBuf,
@@ -28,10 +28,10 @@ impl Registry {
         Self { dir: dir.into() }
     }
 
-    /// The names of all tiers, sorted; also of those that are half there or whose state cannot be read.
+    /// The names of all tiers, sorted, including incomplete ones and those whose state cannot be read.
     ///
     /// # Errors
-    /// When the folder is there and cannot be listed.
+    /// When the folder exists and cannot be listed.
     pub fn names(&self) -> Result<Vec<String>> {
         let listed = match fs::read_dir(&self.dir) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -55,10 +55,10 @@ impl Registry {
         Tier::read(&self.dir.join(name))
     }
 
-    /// The tier that this file or folder lies on: the innermost whose data folder holds it and that is up.
+    /// The tier that holds this file or folder: the innermost tier that is up and whose data folder contains it.
     ///
     /// # Errors
-    /// When the registry or the mount table cannot be read. A tier whose state cannot be read is passed over.
+    /// When the registry or the mount table cannot be read. A tier whose state cannot be read is skipped.
     pub fn find(&self, path: &Path) -> Result<Option<Tier>> {
         for tier in self.around(path)? {
             if tier.status()?.condition == Condition::Up {
@@ -68,11 +68,10 @@ impl Registry {
         Ok(None)
     }
 
-    /// The tier that this file or folder lies on, as [`find`](Self::find) has it; but a tier that is not up is not taken
-    /// for the bare disk below it.
+    /// Like [`find`](Self::find), but a tier that is not up is an error instead of being mistaken for the disk under it.
     ///
     /// # Errors
-    /// [`Error::NotUp`] when the innermost tier whose data folder holds it is not up; else as [`find`](Self::find).
+    /// [`Error::NotUp`] when the innermost tier whose data folder contains it is not up; otherwise as [`find`](Self::find).
     pub fn ground(&self, path: &Path) -> Result<Option<Tier>> {
         let Some(tier) = self.around(path)?.into_iter().next() else { return Ok(None) };
         match tier.status()?.condition {
@@ -81,7 +80,7 @@ impl Registry {
         }
     }
 
-    /// All tiers, up or not, whose data folder holds this file or folder, the innermost first.
+    /// All tiers, up or not, whose data folder contains this file or folder, the innermost first.
     fn around(&self, path: &Path) -> Result<Vec<Tier>> {
         let path = path.canonicalize().or_else(|_| std::path::absolute(path)).attempt("finding", path)?;
         let mut tiers: Vec<Tier> = self.names()?.iter().filter_map(|name| self.tier(name).ok().flatten()).collect();
@@ -90,34 +89,34 @@ impl Registry {
         Ok(tiers)
     }
 
-    /// Makes the folder and keeps others from changing tiers meanwhile.
+    /// Creates the folder and locks out other processes that change tiers.
     pub(super) fn lock(&self) -> Result<Lock> {
         let path = self.dir.join(LOCK);
         for _ in 0..MOST_TRIES {
             fs::create_dir_all(&self.dir).attempt("creating", &self.dir)?;
             let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
-                // The last tier went, and the folder with it.
+                // The last tier was removed, and the folder with it.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 opened => opened.attempt("opening", &path)?,
             };
             file.lock().attempt("locking", &path)?;
-            // What we waited for may have been removed by the one we waited for.
+            // The process we waited for may have removed the lock file.
             let ours = file.metadata().attempt("looking at", &path)?.ino();
             if fs::metadata(&path).is_ok_and(|found| found.ino() == ours) {
                 let dir = self.dir.canonicalize().attempt("finding", &self.dir)?;
                 return Ok(Lock { dir, _file: file });
             }
         }
-        Err(std::io::Error::other(format!("gone again after each of {MOST_TRIES} tries"))).attempt("locking", &path)
+        Err(std::io::Error::other(format!("removed again after each of {MOST_TRIES} tries"))).attempt("locking", &path)
     }
 }
 
-/// A folder of ours: with a state file, or with nothing but what a kill left of writing one.
+/// A tier's folder: with a state file, or with nothing but an unfinished one.
 fn is_tier(folder: &Path) -> bool {
     folder.join(STATE).exists() || strangers(folder, &[]).is_ok_and(|found| found.is_empty())
 }
 
-/// What is in a folder besides these names and unfinished state files.
+/// Entries of a folder other than these names and unfinished state files.
 pub(super) fn strangers(folder: &Path, expected: &[&str]) -> Result<Vec<String>> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -129,7 +128,7 @@ pub(super) fn strangers(folder: &Path, expected: &[&str]) -> Result<Vec<String>>
     Ok(names)
 }
 
-/// Whether this is a state file that was being written when everything stopped.
+/// Whether this is an unfinished state file, left by a kill.
 pub(super) fn is_unfinished(name: &str) -> bool {
     name.starts_with(&format!(".{STATE}.")) && name.ends_with(".tmp")
 }
@@ -146,14 +145,14 @@ impl Drop for Lock {
         let is_empty =
             |dir: &Path| fs::read_dir(dir).is_ok_and(|listed| listed.flatten().all(|entry| entry.file_name() == LOCK));
         if is_empty(&self.dir) {
-            // Whoever waits for the lock sees that it is gone and starts again.
+            // A process that waits for the lock notices that the file is gone and starts again.
             let _ = fs::remove_file(self.dir.join(LOCK));
             let _ = fs::remove_dir(&self.dir);
         }
     }
 }
 
-/// An error that leaves a tier's folder as it is.
+/// An error with an unchanged tier folder.
 pub(super) fn refuse_strangers(folder: &Path, expected: &[&str]) -> Result<()> {
     match strangers(folder, expected)?.into_iter().next() {
         Some(found) => Err(Error::Foreign { path: folder.to_owned(), found }),
@@ -172,6 +171,6 @@ mod tests {
         let error = Registry::new(dir.path()).lock().err().unwrap();
         assert!(error.to_string().starts_with("locking "), "{error}");
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert_eq!(cause, "gone again after each of 1000 tries");
+        assert_eq!(cause, "removed again after each of 1000 tries");
     }
 }

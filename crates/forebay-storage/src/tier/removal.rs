@@ -1,4 +1,4 @@
-//! Removing a tier's files: the image, the data, and last the state that tells of them.
+//! Removing a tier's files: the image, the data, and finally the state file that lists them.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -20,7 +20,7 @@ pub(super) struct Amount {
     pub(super) bytes: u64,
 }
 
-/// Removes everything of a tier that nothing is mounted on.
+/// Removes all files of a tier that is not mounted.
 pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Content> {
     let image = tier.image();
     let image_bytes = image.metadata().ok().map(|found| found.len());
@@ -29,7 +29,7 @@ pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Conte
     let data = tier.data();
     let mut amount = Amount::default();
     match tier.kind {
-        // A mount point is empty; if it is not, what is in it is not ours.
+        // A mount point is empty; anything in it is not ours.
         Kind::Kernel => unless_gone(&data, fs::remove_dir(&data))?,
         Kind::Shaped => {
             measure(&data, &mut amount);
@@ -44,7 +44,7 @@ pub(super) fn remove(home: &Path, tier: &Tier, watch: Watch<'_>) -> Result<Conte
     Ok(Content { image_bytes, data: amount })
 }
 
-/// Removes the state file, what a kill left of writing one, and their folder.
+/// Removes the state file, unfinished ones, and their folder.
 pub(super) fn remove_state(home: &Path) -> Result<()> {
     for entry in fs::read_dir(home).attempt("listing", home)?.flatten() {
         if is_unfinished(&entry.file_name().to_string_lossy()) {
@@ -56,7 +56,7 @@ pub(super) fn remove_state(home: &Path) -> Result<()> {
     unless_gone(home, fs::remove_dir(home))
 }
 
-/// What is not there is removed, whatever else the system said: a read-only file system says that it is read-only.
+/// A missing file counts as removed, whatever the error: a read-only file system reports that it is read-only.
 fn unless_gone(path: &Path, outcome: io::Result<()>) -> Result<()> {
     match outcome {
         Err(_) if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) => Ok(()),
@@ -64,7 +64,7 @@ fn unless_gone(path: &Path, outcome: io::Result<()>) -> Result<()> {
     }
 }
 
-/// Adds up what is below a folder, links not followed; what cannot be seen is not counted.
+/// Adds up the files below a folder. Does not follow links or count what it cannot read.
 fn measure(folder: &Path, amount: &mut Amount) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.metadata() {

@@ -1,4 +1,4 @@
-//! What is known of a tier, in a file that is always ahead of what was done.
+//! A tier's state file, which is written ahead of every step.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ pub(super) const IMAGE: &str = "disk.img";
 /// The name of the mount point or of the shaped folder.
 pub(super) const DATA: &str = "data";
 
-/// The step that is next, or was being done when everything stopped.
+/// The next step, or the one that was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -38,12 +38,12 @@ pub struct Device {
     pub number: String,
 }
 
-/// A tier as its state file describes it. Whether that is so is in [`Status`](super::Status).
+/// A tier as its state file describes it. The actual state is in [`Status`](super::Status).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
     pub name: String,
     pub kind: Kind,
-    /// The folder that is all its own.
+    /// The tier's folder.
     #[serde(with = "forebay_units::serde_path")]
     pub place: PathBuf,
     pub profile: Profile,
@@ -54,24 +54,24 @@ pub struct Tier {
     /// Its file system; `None` for a shaped tier.
     pub fs: Option<FileSystem>,
     pub stage: Stage,
-    /// The loop device it was attached to last.
+    /// The loop device it was last attached to.
     pub device: Option<Device>,
-    /// When the limits were last set, in nanoseconds since 1970, by the clock that dates files.
+    /// When the limits were last set, in nanoseconds since 1970, by the clock used for file timestamps.
     #[serde(default)]
     pub limited_at_ns: Option<u64>,
-    /// The boot that the rest speaks of.
+    /// The boot in which the state was written.
     pub(super) boot: String,
     /// The limits that were set or are about to be, each with the line that undoes it.
     pub(super) lines: Vec<Line>,
 }
 
 impl Tier {
-    /// Where its data lies: the mount point or the shaped folder.
+    /// The data folder: the mount point or the shaped folder.
     pub fn data(&self) -> PathBuf {
         self.place.join(DATA)
     }
 
-    /// How deep its folder lies: a tier on another one lies deeper.
+    /// The depth of its folder: a tier on another tier is deeper.
     pub fn depth(&self) -> usize {
         self.place.components().count()
     }
@@ -80,7 +80,7 @@ impl Tier {
         self.place.join(IMAGE)
     }
 
-    /// The file of the tier in this folder; `None` when there is none.
+    /// Reads the state file of the tier in this folder; `None` when there is none.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(STATE);
         let text = match fs::read_to_string(&path) {
@@ -101,7 +101,7 @@ impl Tier {
     }
 }
 
-/// An identity of this boot: limits, mounts and loop devices do not outlive it.
+/// The id of this boot: limits, mounts and loop devices do not outlive it.
 pub(super) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What a tier really is, as the kernel tells it.
+//! The actual state of a tier, as the kernel reports it.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::{Device, Kind, Result, Stage, Tier, loop_device, mounts};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     Up,
-    /// It is mounted, and its limits are not in force.
+    /// Mounted, but its limits are not in force.
     Unlimited,
-    /// It was unmounted, or its folder removed, by hand.
+    /// Unmounted, or its folder removed, by hand.
     Unmounted,
-    /// Its image is there; the machine was restarted since.
+    /// Its image exists, but the machine was rebooted since.
     EarlierBoot,
-    /// It was stopped on the way up or down.
+    /// Bringing it up or taking it down was interrupted.
     Half(Stage),
 }
 
@@ -26,24 +26,26 @@ impl fmt::Display for Condition {
             Self::Unlimited => "mounted without its limits",
             Self::Unmounted => "down (unmounted by hand)",
             Self::EarlierBoot => "down (left by an earlier boot)",
-            Self::Half(Stage::Removal) => "half removed",
-            Self::Half(_) => "half up",
+            Self::Half(Stage::Removal) => "partly removed",
+            Self::Half(_) => "partly up",
         })
     }
 }
 
 impl Condition {
-    /// What to do about a tier of this name that is not up.
+    /// How to fix a tier that is not up.
     pub fn remedy(self, name: &str) -> Option<String> {
         match self {
             Self::Up => None,
-            Self::Half(Stage::Removal) => Some(format!("forebay tier down {name} finishes that")),
-            _ => Some(format!("forebay tier up {name} brings it up, forebay tier down {name} removes it")),
+            Self::Half(Stage::Removal) => Some(format!("run `forebay tier down {name}` to finish the removal")),
+            _ => {
+                Some(format!("run `forebay tier up {name}` to bring it up, or `forebay tier down {name}` to remove it"))
+            }
         }
     }
 }
 
-/// What the kernel reports about a tier now, as against its state file.
+/// What the kernel reports about a tier now, in contrast to its state file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     pub condition: Condition,
@@ -52,14 +54,14 @@ pub struct Status {
     /// Bytes its file system holds; `None` when it is not mounted, or shaped.
     pub size_bytes: Option<u64>,
     pub used_bytes: Option<u64>,
-    /// Bytes that can be written there; `None` when it is not up.
+    /// Free bytes; `None` when it is not up.
     pub free_bytes: Option<u64>,
     /// Whether the limits hold for this process; `None` when there are none.
     pub reaches_caller: Option<bool>,
 }
 
 impl Tier {
-    /// Looks at what is there.
+    /// Inspects the tier.
     ///
     /// # Errors
     /// When the mount table or the list of block devices cannot be read.

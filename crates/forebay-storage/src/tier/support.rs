@@ -1,4 +1,4 @@
-//! Whether this process may make a kernel tier.
+//! Whether this process can create a kernel tier.
 
 use std::fmt;
 use std::fs;
@@ -6,14 +6,14 @@ use std::fs;
 use super::throttle::Controller;
 use super::{Result as TierResult, loop_device};
 
-/// The right to mount, by its number in `linux/capability.h`.
+/// The number of the capability to mount, from `linux/capability.h`.
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Why a kernel tier cannot be had here.
+/// Why a kernel tier is not possible here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
     NotRoot,
-    /// The process is root's without the right to mount, as in most containers.
+    /// The process runs as root without the capability to mount, as in most containers.
     NoRights,
     /// The kernel has no loop devices, or they are hidden.
     NoLoopDevices,
@@ -23,13 +23,13 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotRoot => "only root can mount a loop device",
-            Self::NoRights => "this process has not the right to mount (CAP_SYS_ADMIN), as in most containers",
-            Self::NoLoopDevices => "there are no loop devices (/dev/loop-control); `modprobe loop` may bring them",
+            Self::NoRights => "this process may not mount (no CAP_SYS_ADMIN), as in most containers",
+            Self::NoLoopDevices => "no loop devices (/dev/loop-control is missing); try `modprobe loop`",
         })
     }
 }
 
-/// Whether this process may make a kernel tier; looks, and changes nothing.
+/// Whether this process can create a kernel tier; changes nothing.
 ///
 /// # Errors
 /// What stands in the way.
@@ -38,7 +38,7 @@ pub fn kernel_support() -> Result<(), Obstacle> {
     if unsafe { libc::geteuid() } != 0 {
         return Err(Obstacle::NotRoot);
     }
-    // The program's name stands in it, and may be any bytes.
+    // It contains the program's name, which may be any bytes.
     let status = fs::read("/proc/self/status").unwrap_or_default();
     if !has_right(&String::from_utf8_lossy(&status), CAP_SYS_ADMIN) {
         return Err(Obstacle::NoRights);
@@ -46,7 +46,7 @@ pub fn kernel_support() -> Result<(), Obstacle> {
     if loop_device::control_exists() { Ok(()) } else { Err(Obstacle::NoLoopDevices) }
 }
 
-/// The version of control groups by which this process may limit a device; looks, and changes nothing.
+/// The cgroup version through which this process can limit a device; changes nothing.
 ///
 /// # Errors
 /// What stands in the way.
@@ -54,7 +54,7 @@ pub fn limit_support() -> TierResult<u8> {
     Controller::of_this_machine()?.check()
 }
 
-/// Whether the kernel has loop devices; [`kernel_support`] names the first obstacle alone.
+/// Whether the kernel has loop devices; [`kernel_support`] names only the first obstacle.
 pub fn has_loop_devices() -> bool {
     loop_device::control_exists()
 }

@@ -59,7 +59,7 @@ fn a_tier_of_checkpoints_that_is_not_there_is_refused_with_the_nearest() {
         "\"fats → slow\"]\n[experiment.settings]\nsynthetic",
     );
     assert_eq!(said, "cell train/checkpoint=fats → slow: there is no tier \"fats\"");
-    assert_eq!(hint.unwrap(), "did you mean \"fast\"?");
+    assert_eq!(hint.unwrap(), "did you mean `fast`?");
     let (said, _) = refused("tier = [\"slow\",", "tier = [\"slo\",");
     assert_eq!(said, "cell save/tier=slo: there is no tier \"slo\"");
 }
@@ -82,7 +82,7 @@ fn what_a_cell_says_of_checkpoints_must_go_together() {
     );
     let (said, hint) = refused("size = \"100MB\"", "saves = 5");
     assert_eq!(said, "experiment \"save\", settings.saves: checkpoint has no setting \"saves\"");
-    assert!(hint.unwrap().starts_with("it may be burst, device, "));
+    assert!(hint.unwrap().starts_with("expected one of burst, device, "));
 }
 
 #[test]

@@ -143,11 +143,11 @@ fn a_dataset_that_cannot_be_packed_is_refused() {
     let refused = |from: &str, to: &str| refuse(from, to).0;
     let (said, hint) = refuse("\"tfrecord\"", "\"tfrecords\"");
     assert_eq!(said, "dataset \"shards\", pack: \"tfrecords\" is not one of tfrecord, tar, tensor");
-    assert_eq!(hint.unwrap(), "did you mean \"tfrecord\"?");
+    assert_eq!(hint.unwrap(), "did you mean `tfrecord`?");
     let (said, hint) = refuse("of = \"files\"", "of = \"file\"");
     assert_eq!(
         (said.as_str(), hint.as_deref()),
-        ("dataset \"shards\", of: there is no dataset \"file\"", Some("did you mean \"files\"?"),)
+        ("dataset \"shards\", of: there is no dataset \"file\"", Some("did you mean `files`?"),)
     );
     let said = refused("of = \"files\"", "of = \"shards\"");
     assert_eq!(said, "dataset \"shards\", of: a dataset cannot be packed from itself");

@@ -25,11 +25,11 @@ fn a_factor_that_the_step_does_not_know_is_refused_with_the_nearest() {
         "threads = [1, 2, 4]",
         "thread = [1, 2, 4]",
         "experiment \"all\", factors.thread: ingest has no setting \"thread\"",
-        Some("did you mean \"threads\"?"),
+        Some("did you mean `threads`?"),
     );
     let (said, hint) = refuse("depth = [1, 8]", "threads = [1, 8]");
     assert_eq!(said, "experiment \"one\", factors.threads: probe has no setting \"threads\"");
-    assert_eq!(hint.unwrap(), "it may be block, depth, engine, like, mix, mode, size, tier");
+    assert_eq!(hint.unwrap(), "expected one of block, depth, engine, like, mix, mode, size, tier");
 }
 
 #[test]
@@ -82,20 +82,20 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
         "dataset = \"set\"",
         "dataset = \"sett\"",
         "cell all/read_only=false/threads=1: there is no dataset \"sett\"",
-        Some("did you mean \"set\"?"),
+        Some("did you mean `set`?"),
     );
     is_refused(
         "threads = [1, 2, 4]",
         "tier = [\"hdd\", \"hd\"]",
         "cell all/read_only=false/threads=1/tier=hd: there is no tier \"hd\"",
-        Some("did you mean \"hdd\"?"),
+        Some("did you mean `hdd`?"),
     );
     is_refused("dataset = \"set\"", "", "cell all/read_only=false/threads=1: no dataset to read: give one", None);
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hhd\"",
         "tier \"hdd\", profile: \"hhd\" is not one of hdd, ssd, optane, lustre",
-        Some("did you mean \"hdd\"?"),
+        Some("did you mean `hdd`?"),
     );
     let (said, hint) = refuse("profile = \"hdd\"", "profile = \"floppy\"");
     assert_eq!(said, "tier \"hdd\", profile: \"floppy\" is not one of hdd, ssd, optane, lustre");
@@ -104,7 +104,7 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
         "path = \"set\"",
         "make = \"imagenett\"",
         "dataset \"set\", make: \"imagenett\" is not one of imagenet, caltech101",
-        Some("did you mean \"imagenet\"?"),
+        Some("did you mean `imagenet`?"),
     );
 }
 
@@ -195,13 +195,13 @@ fn rules_that_hold_for_nothing_are_refused() {
     let rule = |text: &str| format!("read_only = [false, true]\n[[experiment.rule]]\n{text}");
     let from = "read_only = [false, true]";
     let said = "experiment \"all\", rule 1, when: threads has no level 3";
-    is_refused(from, &rule("when = { threads = 3 }\nset = { cold = true }"), said, Some("it may be 1, 2, 4"));
+    is_refused(from, &rule("when = { threads = 3 }\nset = { cold = true }"), said, Some("expected one of 1, 2, 4"));
     let said = "experiment \"all\", rule 1, when: experiment \"all\" has no factor \"tier\"";
     is_refused(
         from,
         &rule("when = { tier = \"hdd\" }\nset = { cold = true }"),
         said,
-        Some("it may be read_only, threads"),
+        Some("expected one of read_only, threads"),
     );
     let said = "experiment \"all\", rule 1, set.threads: a rule cannot change the levels of a factor";
     is_refused(from, &rule("when = { threads = 2 }\nset = { threads = 3 }"), said, None);
@@ -220,7 +220,7 @@ fn references_and_figures_speak_of_what_is_there() {
     assert_eq!(refuse_reference(("\"all\"", "\"al\"")).0, "reference 1: there is no experiment \"al\"");
     let (said, hint) = refuse_reference(("speed_up", "speedup"));
     assert_eq!(said, "reference 1: experiment \"all\" measures no \"speedup\"");
-    assert_eq!(hint.unwrap(), "did you mean \"speed_up\"?");
+    assert_eq!(hint.unwrap(), "did you mean `speed_up`?");
     assert_eq!(refuse_reference(("threads = 2", "threads = 16")).0, "reference 1: threads has no level 16");
     assert_eq!(refuse_reference(("1.65", "nan")).0, "reference 1: value and within must be numbers above 0");
     let said = "reference 1: above must be a number above 0, and goes with within";

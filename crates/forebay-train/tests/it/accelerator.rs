@@ -167,7 +167,7 @@ fn descriptions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(refused("224ms"), "\"224ms\" is not an accelerator: it must begin with \"emulated:\"");
     assert!(
         refused("emulated:224")
-            .contains("give a unit: ns, us, ms, s, min or h; it may be a duration, uniform(FROM,TO)")
+            .contains("missing unit; use ns, us, ms, s, min or h; it may be a duration, uniform(FROM,TO)")
     );
     assert!(refused("emulated:normal(2ms)").ends_with("normal takes two values, not 1"));
     assert!(refused("emulated:poisson(2ms,1ms)").ends_with("poisson takes one value, not 2"));

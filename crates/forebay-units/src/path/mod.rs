@@ -32,7 +32,7 @@ pub use shell::shell_word;
 
 use crate::ParseError;
 
-/// A path, or a part of one, as text.
+/// A path, or part of a path, as text.
 pub trait PathText {
     /// The path with backslashes, control characters and bytes that are not UTF-8 escaped. [`unescape`] gives it back.
     fn escaped(&self) -> Cow<'_, str>;
@@ -86,7 +86,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 /// The path whose text this is: the inverse of [`PathText::escaped`].
 ///
 /// # Errors
-/// When a backslash is followed by neither a backslash nor `xNN`, or when `\x00` stands in the text: no path holds it.
+/// When a backslash is followed by neither a backslash nor `xNN`, or when the text contains `\x00`, which no path can.
 pub fn unescape(text: &str) -> Result<OsString, ParseError> {
     let refused = |reason: String| ParseError { text: text.to_owned(), kind: "path", reason };
     let mut out = Vec::with_capacity(text.len());
@@ -100,7 +100,7 @@ pub fn unescape(text: &str) -> Result<OsString, ParseError> {
         }
         let byte = after.strip_prefix('x').and_then(|hex| hex_byte(hex.as_bytes()));
         match byte {
-            Some(0) => return Err(refused(r"a path holds no \x00".to_owned())),
+            Some(0) => return Err(refused(r"a path cannot contain \x00".to_owned())),
             Some(byte) => out.push(byte),
             None => return Err(refused(r"expected \\ or \xNN after a backslash".to_owned())),
         }

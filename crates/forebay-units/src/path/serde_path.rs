@@ -14,7 +14,7 @@ use super::{PathText, unescape};
 /// Writes a path as its escaped text.
 ///
 /// # Errors
-/// Those of the serializer.
+/// When the serializer fails.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.escaped())
 }
@@ -22,7 +22,7 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 /// Reads a path from its escaped text.
 ///
 /// # Errors
-/// When the text is not a path's.
+/// When the text is not a valid escaped path.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     read(&String::deserialize(deserializer)?)
 }
@@ -31,14 +31,14 @@ fn read<E: Error>(text: &str) -> Result<PathBuf, E> {
     unescape(text).map(PathBuf::from).map_err(E::custom)
 }
 
-/// The same for a path that may be missing. `#[serde(default)]` is needed beside it where the key may be.
+/// The same for an optional path. If the key itself may be missing, add `#[serde(default)]`.
 pub mod option {
     use super::*;
 
     /// Writes a path as its escaped text, or nothing.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// When the serializer fails.
     pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         match path {
             Some(path) => serializer.serialize_some(&*path.escaped()),
@@ -49,7 +49,7 @@ pub mod option {
     /// Reads a path from its escaped text, or nothing.
     ///
     /// # Errors
-    /// When the text is not a path's.
+    /// When the text is not a valid escaped path.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
         Option::<String>::deserialize(deserializer)?.map(|text| read(&text)).transpose()
     }

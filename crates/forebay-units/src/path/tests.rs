@@ -53,7 +53,7 @@ fn a_backslash_that_escapes_nothing_is_refused_with_what_was_expected() {
         let error = unescape(text).unwrap_err().to_string();
         assert_eq!(error, format!(r#""{text}" is not a path: expected \\ or \xNN after a backslash"#));
     }
-    assert_eq!(unescape(r"a\x00").unwrap_err().reason, r"a path holds no \x00");
+    assert_eq!(unescape(r"a\x00").unwrap_err().reason, r"a path cannot contain \x00");
 }
 
 proptest::proptest! {

@@ -102,7 +102,7 @@ fn overrides_take_the_files_place_in_their_order() {
     let time = read("x", "", &[law]).unwrap().workload.train.computation_time;
     assert_eq!(time, Time::Uniform { min: 0.002, max: 0.004 });
     let problems = read("x", "", &["++workload.reader.bach_size=9".to_owned()]).unwrap_err();
-    assert_eq!(problems[0].to_string(), "reader.bach_size: unknown key; did you mean \"batch_size\"?");
+    assert_eq!(problems[0].to_string(), "reader.bach_size: unknown key; did you mean `batch_size`?");
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn an_empty_file_is_dlios_defaults() {
 fn unknown_keys_are_refused_by_name_all_of_them() {
     let told = problems("dataset: {fromat: npz, colour: red, batch_size: 3}\nreadr: {}\nepochs: 3\n");
     let wanted = [
-        "dataset.fromat: unknown key; did you mean \"format\"?",
+        "dataset.fromat: unknown key; did you mean `format`?",
         "dataset.colour: unknown key",
         "dataset.batch_size: unknown key; there is reader.batch_size",
-        "readr: unknown key; did you mean \"reader\"?",
+        "readr: unknown key; did you mean `reader`?",
         "epochs: unknown key; there is train.epochs",
     ];
     assert_eq!(told, wanted);
@@ -162,7 +162,7 @@ workflow: train
     let wanted = [
         "workflow: it must be a table of keys, is a text",
         "dataset.num_files_train: must be a number, is a truth value",
-        "dataset.format: there is no \"npx\"; did you mean \"npy\"?",
+        "dataset.format: there is no \"npx\"; did you mean `npy`?",
         "dataset.record_dims: must be a list of whole numbers, none of them negative, has -1",
         "reader.batch_size: must be at least 1, is 0",
         "reader.read_threads: must not be negative, is -1",

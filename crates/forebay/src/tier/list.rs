@@ -10,8 +10,11 @@ use serde::Serialize;
 
 use super::measured::{self, Measured, Probe};
 use super::registry;
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
+use crate::terminal::Stream;
 
+/// Columns that a narrow terminal does without: JSON has all.
+const SPARE: [&str; 2] = ["used", "requests/s"];
 /// Bytes that `forebay probe` works with where no --size is given.
 const DEFAULT_PROBE: u64 = 5 << 30;
 
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let probes = measured::probes()?;
     let names = registry.names()?;
     let list = List { tiers: names.iter().map(|name| row(&registry, name, &probes)).collect() };
-    json.give(&render(&list), &list)?;
+    json.give(Schema::TierList, &render(&list, Stream::Stdout.width()), &list)?;
     Ok(Outcome::Met)
 }
 
@@ -66,7 +69,7 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
     match found {
         Ok(Some((tier, status))) => known(&tier, status, probes),
         Ok(None) => {
-            let advice = Some(format!("forebay tier down {name} removes it"));
+            let advice = Some(format!("run `forebay tier down {name}` to remove it"));
             Row { name: name.to_owned(), state: "left by a crash".to_owned(), advice, ..Row::default() }
         }
         Err(error) => Row { name: name.to_owned(), state: format!("unknown: {error}"), ..Row::default() },
@@ -77,7 +80,7 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     let is_reached = status.reaches_caller != Some(false);
     let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
     let measured = measured::on(tier, status.device.as_ref(), probes);
-    let probe = || format!("not measured; run {}", probe_command(tier, status.free_bytes));
+    let probe = || format!("not measured; to measure it, run\n  {}", probe_command(tier, status.free_bytes));
     let advice = match status.condition {
         Condition::Up => measured.is_none().then(probe),
         condition => condition.remedy(&tier.name).map(|remedy| format!("{condition}; {remedy}")),
@@ -115,7 +118,7 @@ fn power_of_two_below(bytes: u64) -> String {
     format!("{}{unit}", 1_u64 << (log - log / 10 * 10))
 }
 
-fn render(list: &List) -> String {
+fn render(list: &List, width: usize) -> String {
     use Align::{Left, Right};
     if list.tiers.is_empty() {
         return "no tiers; `forebay tier up hdd` makes one\n".to_owned();
@@ -129,20 +132,27 @@ fn render(list: &List) -> String {
         ("read MB/s", Right),
         ("write MB/s", Right),
         ("requests/s", Right),
-        ("measured MB/s", Left),
-        ("at", Left),
     ]);
     for row in &list.tiers {
         table.row(cells(row));
     }
-    let mut out = table.render();
-    out.push_str("MB = 10^6 bytes; read, write and requests are limits, measured is what a saved probe found.\n");
+    let mut out = table.fitted(width, &SPARE);
+    out.push_str("Rates are limits; MB is 10^6 bytes.\n");
     for row in &list.tiers {
-        if let Some(advice) = &row.advice {
-            out.push_str(&format!("{}: {advice}\n", row.name));
-        }
+        let lines = [
+            row.data.as_ref().map(|data| format!("data in {}", data.escaped())),
+            more_of(&row.state).map(str::to_owned),
+            row.measured.as_ref().map(|measured| format!("measured {}", measured.describe())),
+            row.advice.clone(),
+        ];
+        lines.iter().flatten().for_each(|line| out.push_str(&format!("{}: {line}\n", row.name)));
     }
     out
+}
+
+/// What a state says beyond the word that the table has.
+fn more_of(state: &str) -> Option<&str> {
+    state.split_once([':', ';']).map(|(_, more)| more.trim_start())
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -152,14 +162,12 @@ fn cells(row: &Row) -> Vec<String> {
     vec![
         row.name.clone(),
         or_dash(row.kind.map(|kind| kind.to_string())),
-        row.state.clone(),
+        row.state.split([':', ';']).next().unwrap_or_default().to_owned(),
         bytes(row.size_bytes),
         bytes(row.used_bytes),
         megabytes(row.read_bytes_per_s),
         megabytes(row.write_bytes_per_s),
         or_dash(row.iops.map(group_digits)),
-        or_dash(row.measured.as_ref().map(Measured::describe)),
-        or_dash(row.data.as_ref().map(|data| data.escaped().into_owned())),
     ]
 }
 

@@ -57,7 +57,7 @@ fn a_page_is_printed_and_all_pages_are_written() {
     assert!(page.contains(".TH forebay-checkpoint-bench 1") && page.contains("forebay 0."), "{page}");
     assert!(page.contains("burst\\-dir"), "{page}");
     let said = dir.refused("man checkpoint bensh");
-    assert_eq!(said, "forebay: forebay checkpoint has no command \"bensh\"\nhint: did you mean \"bench\"?\n");
+    assert_eq!(said, "forebay: forebay checkpoint has no command \"bensh\"\nhint: did you mean `bench`?\n");
     let said = dir.met("man --out pages/man1");
     let names = dir.names("pages/man1");
     assert_eq!(said, format!("pages/man1: {} pages\n", names.len()));

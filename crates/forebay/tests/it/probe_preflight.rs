@@ -36,7 +36,7 @@ fn numbers_and_flags_without_sense_are_refused() {
         ("--mode sideways", "give sequential, random or files"),
         ("--engine mmap", "give sync, direct or uring"),
         ("--mix 4K/50", "the percentages sum to 50, not 100"),
-        ("--size many", "it does not start with a number"),
+        ("--size many", "does not start with a number"),
         ("--save a/b", "a name is up to 100 letters"),
         ("--save .hidden", "a name is up to 100 letters"),
         ("--tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),

@@ -217,7 +217,7 @@ fn a_tier_that_is_not_up_is_refused_before_anything_is_measured() {
     dir.write(".home/tiers/ssd/tier.json", state);
     let said = dir.refused("study run tiny.toml --out out --tier disk=.home/tiers/ssd/data");
     assert!(
-        said.contains("the tier ssd, which is not up: it is half up\nhint: forebay tier up ssd brings it up"),
+        said.contains("tier ssd, which is not up: partly up\nhint: run `forebay tier up ssd` to bring it up"),
         "{said}"
     );
     assert!(!dir.path("out").exists());

@@ -20,12 +20,12 @@ fn an_unknown_key_is_refused_with_its_place_and_the_nearest() {
     let dir = with_tiny();
     assert_eq!(
         refused(&dir, "repeats = 2", "repeat = 2"),
-        "forebay: tiny.toml: line 19, column 1: unknown key \"repeat\"\nhint: did you mean \"repeats\"?\n"
+        "forebay: tiny.toml: line 19, column 1: unknown key \"repeat\"\nhint: did you mean `repeats`?\n"
     );
     assert_eq!(
         refused(&dir, "threads = [1, 2]", "thread = [1, 2]"),
         "forebay: tiny.toml: experiment \"read\", factors.thread: ingest has no setting \"thread\"\n\
-         hint: did you mean \"threads\"?\n"
+         hint: did you mean `threads`?\n"
     );
 }
 
@@ -52,16 +52,16 @@ fn names_that_name_nothing_are_refused() {
     assert_eq!(
         refused(&dir, "dataset = \"set\"", "dataset = \"sett\""),
         "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no dataset \"sett\"\n\
-         hint: did you mean \"set\"?\n"
+         hint: did you mean `set`?\n"
     );
     assert_eq!(
         refused(&dir, "tier = \"disk\"", "tier = \"disc\""),
         "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no tier \"disc\"\n\
-         hint: did you mean \"disk\"?\n"
+         hint: did you mean `disk`?\n"
     );
     assert_eq!(
         refused(&dir, "at = { threads = 2", "at = { threads = 16"),
-        "forebay: tiny.toml: reference 1: threads has no level 16\nhint: it may be 1, 2\n"
+        "forebay: tiny.toml: reference 1: threads has no level 16\nhint: expected one of 1, 2\n"
     );
 }
 
@@ -99,7 +99,7 @@ fn a_study_that_is_not_there_is_named() {
     assert_eq!(
         dir.refused("study run chien2018"),
         "forebay: no study \"chien2018\", built in or as a file\n\
-         hint: did you mean \"chien-2018\"? forebay study list shows the built-in studies\n"
+         hint: did you mean `chien-2018`? forebay study list shows the built-in studies\n"
     );
     let said = dir.refused("study show gone.toml");
     assert_eq!(said, "forebay: cannot read gone.toml: No such file or directory (os error 2)\n");

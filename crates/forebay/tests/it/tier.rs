@@ -55,9 +55,8 @@ fn what_is_up_is_left_alone_and_other_rates_are_set() {
     assert!(said.starts_with("mine: limits changed: ") && said.contains("50.0 MB/s read, 30.0 MB/s write"), "{said}");
     if is_root() {
         let said = dir.refused("tier up mine");
-        assert!(said.contains("mine is there with the kind shaped, not with the kind kernel\n"), "{said}");
-        let hint =
-            "hint: give --shaped to keep it as it is; or forebay tier down mine first: that removes it and its data\n";
+        assert!(said.contains("mine already exists as a shaped tier; requested a kernel tier\n"), "{said}");
+        let hint = "hint: pass --shaped to keep it, or run `forebay tier down mine` first; this deletes its data\n";
         assert!(said.ends_with(hint), "{said}");
     }
 }
@@ -100,11 +99,11 @@ fn the_list_is_json_too() {
 fn what_makes_no_tier_is_refused_before_anything_is_made() {
     let dir = Dir::new();
     for (line, wanted) in [
-        ("tape", "hint: give --read and --write, or one of hdd, ssd, optane, lustre"),
-        ("tape --read 5MB/s", "hint: give --read and --write"),
-        ("hdd ../x", "hint: use letters, digits, - and _"),
-        ("hdd --read 1B/s", "hint: give at least 64 KB/s"),
-        ("hdd --read 99999999GB/s", "hint: give at most 1TB/s"),
+        ("tape", "hint: pass --read and --write, or use a profile: hdd, ssd, optane, lustre"),
+        ("tape --read 5MB/s", "hint: pass --read and --write"),
+        ("hdd ../x", "hint: use at most 64 letters, digits, - and _"),
+        ("hdd --read 1B/s", "hint: use at least 64 KB/s"),
+        ("hdd --read 99999999GB/s", "hint: use at most 1 TB/s"),
         ("hdd --read 5furlongs/s", "give a rate above 0, as 100MB/s"),
         ("hdd --iops 0", "--iops"),
         ("hdd --fs btrfs", "\"btrfs\" is not one of ext4, xfs"),
@@ -124,7 +123,7 @@ fn one_of_several_that_fails_does_not_stop_the_others() {
     dir.write("disk/ssd/thesis.txt", "years");
     let ran = dir.missed("tier up hdd ssd optane --shaped --dir disk");
     assert!(ran.stderr.contains("cannot bring up ssd: ") && ran.stderr.contains("disk/ssd is not empty\n"), "{ran:?}");
-    assert!(ran.stderr.ends_with("hint: choose another --dir, or move the files away\n"), "{ran:?}");
+    assert!(ran.stderr.ends_with("hint: choose another --dir, or move the files\n"), "{ran:?}");
     assert!(ran.stdout.contains("hdd: up: ") && ran.stdout.contains("optane: up: "), "{ran:?}");
     assert!(dir.path("disk/hdd/data").is_dir() && dir.path(".home/tiers/hdd/tier.json").is_file());
     dir.write("disk/hdd/notes.txt", "mine");
@@ -151,7 +150,7 @@ fn a_damaged_state_is_listed_as_such() {
     dir.met("tier up hdd --shaped");
     dir.write(".home/tiers/bad/tier.json", "{}");
     let listed = dir.met("tier list");
-    assert!(listed.contains("bad/tier.json is not the state of a tier"), "{listed}");
+    assert!(listed.contains("bad/tier.json is not a tier's state file"), "{listed}");
     assert!(listed.contains("\nhdd   shaped  up "), "{listed}");
 }
 

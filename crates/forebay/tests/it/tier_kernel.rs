@@ -44,7 +44,7 @@ impl Tiers {
     /// Runs the binary, which must meet what was asked and say no more than whom its limits do not reach.
     fn met(&self, line: &str) -> String {
         let ran = self.run(line);
-        let is_expected = |line: &str| line.contains("control groups of version 1 do not inherit limits: ");
+        let is_expected = |line: &str| line.contains("because cgroup v1 limits are not inherited; ");
         assert!(ran.code == Some(0) && ran.stderr.lines().all(is_expected), "{line}\n{ran:?}");
         ran.stdout
     }
@@ -88,7 +88,7 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, nothing changed: "));
     let said = dir.refused("tier up mine --size 128MiB");
     assert!(
-        said.contains("mine is there with an image of 64 MiB, not with one of 128 MiB\nhint: forebay tier down mine"),
+        said.contains("mine already exists with image size 64 MiB; requested 128 MiB\nhint: run `forebay tier down mine`"),
         "{said}"
     );
     assert!(dir.met("tier up mine --read 71234568B/s").starts_with("mine: limits changed: "));
@@ -173,7 +173,7 @@ fn a_tier_that_somebody_works_on_stays_up_and_they_are_named() {
     let mut worker = Command::new("cat").current_dir(dir.data("ssd")).stdin(Stdio::piped()).spawn().unwrap();
     let ran = dir.run("tier down");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains(&format!("is in use by cat ({})\nhint: end them", worker.id())), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("is in use by cat ({})\nhint: end these processes", worker.id())), "{}", ran.stderr);
     assert!(dir.met("tier list").contains("ssd   kernel  up "));
     drop(worker.stdin.take());
     worker.wait().unwrap();
@@ -216,17 +216,17 @@ fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
     );
     assert!(Command::new("umount").arg(&data).status().unwrap().success());
     dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
-    let wanted = "the tier hdd, which is not up: it is down (unmounted by hand)\nhint: forebay tier up hdd brings it up, forebay \
-                  tier down hdd removes it\n";
+    let wanted = "tier hdd, which is not up: down (unmounted by hand)\nhint: run `forebay tier up hdd` to bring it up, or \
+    `forebay tier down hdd` to remove it\n";
     for line in ["probe .home/tiers/hdd/data", "ingest .home/tiers/hdd/data/photos"] {
         let said = dir.refused(line);
         assert!(said.ends_with(wanted), "{said}");
     }
     let listed = dir.met("tier list");
-    assert!(listed.contains("\nhdd: down (unmounted by hand); forebay tier up hdd brings it up, "), "{listed}");
+    assert!(listed.contains("\nhdd: down (unmounted by hand); run `forebay tier up hdd` to bring it up, "), "{listed}");
     assert!(!listed.contains("forebay probe"), "{listed}");
     let said = dir.refused("tier down hdd");
-    assert!(said.contains("holds something that is not the tier's: photos\nhint: move it out of "), "{said}");
+    assert!(said.contains("contains files that do not belong to the tier: photos\nhint: move them out of "), "{said}");
     assert_eq!(dir.read(".home/tiers/hdd/data/photos/a.jpg").len(), 4);
     fs::remove_dir_all(dir.path(".home/tiers/hdd/data/photos")).unwrap();
     dir.met("tier down hdd");
@@ -260,11 +260,11 @@ fn what_cannot_be_made_says_what_to_do_and_leaves_nothing() {
     let Some(dir) = Tiers::new() else { return };
     let said = dir.refused("tier up hdd --size 4000TiB");
     assert!(
-        said.contains(" free, less than the ") && said.contains("\nhint: give a smaller --size, or --dir on"),
+        said.contains(" free; the image needs ") && said.contains("\nhint: use a smaller --size, or a --dir on"),
         "{said}"
     );
     let said = dir.refused("tier up hdd --size 1MiB");
-    assert!(said.ends_with("too small for ext4\nhint: give --size 16.8 MB or more\n"), "{said}");
+    assert!(said.ends_with("too small for ext4\nhint: use --size 16.8 MB or more\n"), "{said}");
     assert_eq!(dir.traces(), Vec::<String>::new());
     assert!(!dir.path(".home/tiers").exists());
 }
@@ -320,7 +320,7 @@ fn a_container_that_hides_or_locks_the_control_groups_is_told_so() {
     if let Some(ran) = after(&dir, &format!("umount {groups}")) {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
         assert!(
-            ran.stderr.contains("neither the blkio controller") && ran.stderr.contains("--shaped"),
+            ran.stderr.contains("found neither the blkio controller") && ran.stderr.contains("--shaped"),
             "{}",
             ran.stderr
         );
@@ -373,7 +373,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
     dir.met("tier down");
     let ran = group.run(&dir, "tier up hdd --size 64MiB");
-    assert!(ran.stderr.contains("version 1 do not inherit limits"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cgroup v1 limits are not inherited"), "{}", ran.stderr);
     let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
     assert!(limits().ends_with(" 133000000\n"), "{}", limits());
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
@@ -392,6 +392,6 @@ fn root_without_the_right_to_mount_gets_a_shaped_tier() {
         Err(error) => return not_run(Reason::NoProgram, format!("setpriv: {error}")),
     };
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("has not the right to mount (CAP_SYS_ADMIN)"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("may not mount (no CAP_SYS_ADMIN)"), "{}", ran.stderr);
     assert!(ran.stdout.contains("shaped in process to 163.0 MB/s read"), "{}", ran.stdout);
 }

@@ -7,7 +7,7 @@ use forebay_testing::{Reason, not_run};
 
 use super::*;
 
-/// A small tier with a read limit that no other tier on the machine has; `None` where there can be none.
+/// A small tier with a read limit that no other tier on the machine has; `None` if kernel tiers are not possible.
 fn plan() -> Option<Plan> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if let Err(obstacle) = kernel_support() {
@@ -146,10 +146,10 @@ fn other_rates_are_set_and_another_size_or_file_system_is_refused() {
     assert_eq!((limits_left(&plan).len(), limits_left(&other).len()), (0, 2));
     let bigger = Plan { size: Some(64 << 20), ..plan.clone() };
     let error = registry.up(&bigger, &mut go_on).unwrap_err();
-    assert_eq!(error.to_string(), "the tier t is there with an image of 32 MiB, not with one of 64 MiB");
+    assert_eq!(error.to_string(), "tier t already exists with image size 32 MiB; requested 64 MiB");
     let xfs = Plan { size: None, fs: Some(FileSystem::Xfs), ..plan };
     let error = registry.up(&xfs, &mut go_on).unwrap_err();
-    assert_eq!(error.to_string(), "the tier t is there with ext4, not with xfs");
+    assert_eq!(error.to_string(), "tier t already exists with ext4; requested xfs");
     assert_eq!(fs::read_to_string(first.data().join("kept")).unwrap(), "data");
 }
 
@@ -160,7 +160,7 @@ fn after_a_restart_the_data_comes_back_from_the_image() {
     let registry = place.registry();
     let mut tier = registry.up(&plan, &mut go_on).unwrap().tier;
     fs::write(tier.data().join("kept"), "data").unwrap();
-    // What a restart does, short of one: no mount, no device, no limits, another boot.
+    // The effect of a reboot without one: no mount, no device, no limits, another boot id.
     mounts::unmount(&tier.data()).unwrap();
     assert_eq!(tier.status().unwrap().condition, Condition::Unmounted);
     loop_device::detach(tier.device.as_ref().unwrap()).unwrap();
@@ -172,7 +172,7 @@ fn after_a_restart_the_data_comes_back_from_the_image() {
 
     fs::write(tier.data().join("stray"), "written while nothing was mounted").unwrap();
     let error = registry.up(&plan, &mut go_on).unwrap_err();
-    assert!(error.to_string().ends_with("holds something that is not the tier's: stray"), "{error}");
+    assert!(error.to_string().ends_with("contains files that do not belong to the tier: stray"), "{error}");
     fs::remove_file(tier.data().join("stray")).unwrap();
 
     let raised = registry.up(&plan, &mut go_on).unwrap();
@@ -209,7 +209,7 @@ fn limits_that_somebody_took_away_are_noticed_and_set_again() {
     assert_eq!(tier.status().unwrap().condition, Condition::Unlimited);
     assert_eq!(registry.find(&tier.data()).unwrap(), None, "the record must not claim limits that are not there");
     let error = registry.ground(&tier.data()).unwrap_err();
-    assert!(error.to_string().ends_with("which is not up: it is mounted without its limits"), "{error}");
+    assert!(error.to_string().ends_with("which is not up: mounted without its limits"), "{error}");
     assert_eq!(registry.up(&plan, &mut go_on).unwrap().change, Change::Limits);
     assert_eq!(tier.status().unwrap().condition, Condition::Up);
 }
@@ -248,7 +248,7 @@ fn what_cannot_be_brought_up_leaves_nothing() {
     });
     assert!(matches!(error, Err(Error::Mkfs { program: "mkfs.ext4", .. })), "{error:?}");
     place.assert_nothing_is_left();
-    // A file system that is not one any more when it is mounted: the loop device goes too.
+    // The file system is damaged before mounting: the loop device must be released too.
     let error = registry.up(&plan, &mut |moment| {
         if moment == Moment::Before(Stage::Loop) {
             image::reserve(&image, 32 << 20).unwrap();
@@ -270,8 +270,8 @@ fn files_put_where_nothing_is_mounted_are_never_removed() {
     for again in [true, false] {
         fs::create_dir(data.join("photos")).unwrap();
         let error = registry.down("t", &mut go_on).unwrap_err();
-        assert!(error.to_string().ends_with("data holds something that is not the tier's: photos"), "{error}");
-        assert!(error.hint().unwrap().starts_with("move it out of "), "{error}");
+        assert!(error.to_string().ends_with("data contains files that do not belong to the tier: photos"), "{error}");
+        assert!(error.hint().unwrap().starts_with("move them out of "), "{error}");
         assert!(matches!(registry.ground(&data.join("photos")), Err(Error::NotUp { .. })));
         fs::remove_dir(data.join("photos")).unwrap();
         if again {

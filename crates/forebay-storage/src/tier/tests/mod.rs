@@ -59,7 +59,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs and stops at the moment of this number; whether it got there.
+/// Runs and stops at moment number `n`; `None` if it ended before.
 fn stopped_at<T>(n: usize, run: impl FnOnce(Watch<'_>) -> Result<T>) -> Option<Moment> {
     let mut seen = 0;
     let outcome = run(&mut |_| {

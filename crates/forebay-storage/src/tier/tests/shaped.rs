@@ -88,9 +88,9 @@ fn a_tier_that_is_not_up_is_not_taken_for_the_disk_below_it() {
     let inner = Plan { dir: Some(outer.data()), ..plan("ssd") };
     stopped_at(1, |watch| registry.up(&inner, watch)).unwrap();
     let error = registry.ground(&outer.data().join("ssd/data")).unwrap_err();
-    assert!(error.to_string().ends_with("the tier ssd, which is not up: it is half up"), "{error}");
+    assert!(error.to_string().ends_with("tier ssd, which is not up: partly up"), "{error}");
     let hint = error.hint().unwrap();
-    assert_eq!(hint, "forebay tier up ssd brings it up, forebay tier down ssd removes it");
+    assert_eq!(hint, "run `forebay tier up ssd` to bring it up, or `forebay tier down ssd` to remove it");
     registry.down("ssd", &mut go_on).unwrap().unwrap();
 }
 
@@ -100,10 +100,10 @@ fn other_kinds_and_places_are_refused_with_a_hint() {
     let registry = place.registry();
     registry.up(&plan("hdd"), &mut go_on).unwrap();
     let error = registry.up(&Plan::new("hdd", Kind::Kernel), &mut go_on).unwrap_err();
-    assert_eq!(error.to_string(), "the tier hdd is there with the kind shaped, not with the kind kernel");
+    assert_eq!(error.to_string(), "tier hdd already exists as a shaped tier; requested a kernel tier");
     assert_eq!(
         error.hint().unwrap(),
-        "give --shaped to keep it as it is; or forebay tier down hdd first: that removes it and its data"
+        "pass --shaped to keep it, or run `forebay tier down hdd` first; this deletes its data"
     );
     let elsewhere = Plan { dir: Some(place.path("")), ..plan("hdd") };
     assert!(matches!(registry.up(&elsewhere, &mut go_on), Err(Error::Differs { .. })));
@@ -125,7 +125,7 @@ fn files_that_are_not_the_tiers_are_never_taken_for_it() {
     let tier = registry.up(&plan("ssd"), &mut go_on).unwrap().tier;
     fs::write(tier.place.join("thesis.txt"), "years").unwrap();
     let error = registry.down("ssd", &mut go_on).unwrap_err();
-    assert!(error.to_string().ends_with("holds something that is not the tier's: thesis.txt"), "{error}");
+    assert!(error.to_string().ends_with("contains files that do not belong to the tier: thesis.txt"), "{error}");
     assert_eq!(registry.find(&tier.data()).unwrap().unwrap().name, "ssd", "it stays up");
 }
 
@@ -179,7 +179,7 @@ fn a_state_that_cannot_be_read_is_named_and_hides_no_other_tier() {
     fs::write(place.path("tiers/bad/tier.json"), "{}").unwrap();
     assert_eq!(registry.names().unwrap(), ["bad", "ssd"]);
     let error = registry.down("bad", &mut go_on).unwrap_err();
-    assert!(error.to_string().ends_with("bad/tier.json is not the state of a tier"), "{error}");
+    assert!(error.to_string().ends_with("bad/tier.json is not a tier's state file"), "{error}");
     assert_eq!(registry.find(&tier.data()).unwrap().unwrap().name, "ssd");
     fs::remove_dir_all(place.path("tiers/bad")).unwrap();
 }

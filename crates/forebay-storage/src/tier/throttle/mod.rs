@@ -1,8 +1,8 @@
 //! The kernel's block throttle: which groups are limited, by which lines, and how each line is undone.
 //!
 //! Limits belong to a control group and a device. The loop device's own worker needs none: a request is charged to the
-//! group of the process that submits it *to* the loop device. Which groups have to be limited is different in the two versions of
-//! control groups, and is decided in [`v1`] and [`v2`], each a pure function of a group tree.
+//! group of the process that submits it *to* the loop device. The two cgroup versions differ in which groups have to be
+//! limited; [`v1`] and [`v2`] decide it, each a pure function of a group tree.
 
 mod v1;
 mod v2;
@@ -17,7 +17,7 @@ use super::error::Attempt;
 use super::mounts::{self, Mount};
 use super::{Error, Result, Tier};
 
-/// A limit in a file, and the line that takes it away.
+/// A limit in a file, and the line that removes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     #[serde(with = "forebay_units::serde_path")]
@@ -49,16 +49,16 @@ impl Limits {
     }
 }
 
-/// Where the groups are, and in which of them this process is.
+/// Where the groups are, and which of them this process is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Controller {
-    /// `blkio`: each group's limits hold for its own members alone.
+    /// `blkio`: a group's limits apply to its own members only.
     V1 { root: PathBuf, own: PathBuf },
-    /// `io`: a group's limits hold for all groups below it; the root has none.
+    /// `io`: a group's limits apply to all groups below it; the root has none.
     V2 { root: PathBuf, own: PathBuf },
 }
 
-/// Lines to be written, and what the caller should know of them.
+/// Lines to write, and notes for the user.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) lines: Vec<Line>,
@@ -73,8 +73,8 @@ impl Controller {
         Self::find(&mounts::table()?, &groups).ok_or(Error::NoController)
     }
 
-    /// From the mount table and `/proc/self/cgroup`. A controller is bound to one version at a time, so where v1 has
-    /// `blkio`, v2 has not got it.
+    /// From the mount table and `/proc/self/cgroup`. A controller is bound to one version at a time: if v1 has `blkio`, v2
+    /// does not have `io`.
     fn find(mounts: &[Mount], groups: &str) -> Option<Self> {
         let has_blkio = |mount: &&Mount| mount.fs == "cgroup" && mount.options.split(',').any(|word| word == "blkio");
         if let Some(mount) = mounts.iter().find(has_blkio) {
@@ -86,7 +86,7 @@ impl Controller {
         Some(Self::V2 { root: mount.point.clone(), own: folder(mount, group) })
     }
 
-    /// The lines that limit a device for everybody who can be limited.
+    /// The lines that limit a device for every process that can be limited.
     pub(super) fn setting(&self, number: &str, limits: Limits) -> Result<Setting> {
         match self {
             Self::V1 { root, own } => v1::setting(root, own, number, limits),
@@ -94,7 +94,7 @@ impl Controller {
         }
     }
 
-    /// The version, where this process may set limits; looks, and changes nothing.
+    /// The version, if this process may set limits; changes nothing.
     pub(super) fn check(&self) -> Result<u8> {
         let unlimited = Limits { read_bytes_per_s: 0, write_bytes_per_s: 0, iops: None };
         let (version, files) = match self {
@@ -110,7 +110,7 @@ impl Controller {
         Ok(version)
     }
 
-    /// Whether limits that were set by these lines hold for this process.
+    /// Whether limits set by these lines apply to this process.
     pub(super) fn is_reached_by(&self, lines: &[Line]) -> bool {
         let mut groups = lines.iter().filter_map(|line| line.file.parent());
         match self {
@@ -140,7 +140,7 @@ pub(super) fn apply(lines: &[Line]) -> Result<()> {
     lines.iter().try_for_each(|line| write(&line.file, &line.on))
 }
 
-/// Takes the limits away; a group that is gone has none, and what was never set need not be writable.
+/// Removes the limits. A group that is gone has none, and a file that was never written need not be writable.
 pub(super) fn clear(lines: &[Line]) -> Result<()> {
     for line in lines.iter().filter(|line| !matches!(found(line), Ok(None))) {
         match write(&line.file, &line.off) {
@@ -151,13 +151,13 @@ pub(super) fn clear(lines: &[Line]) -> Result<()> {
     Ok(())
 }
 
-/// The group or the device is not there any more.
+/// The group or the device no longer exists.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
 }
 
 fn write(path: &Path, line: &str) -> Result<()> {
-    // One line is one call: the kernel takes each write for a whole setting.
+    // One write call per line: the kernel takes each write as one setting.
     let outcome = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
     outcome.map_err(|source| Error::Limit { path: path.to_owned(), line: line.to_owned(), source })
 }
@@ -170,13 +170,13 @@ pub(super) fn in_force(lines: &[Line]) -> bool {
 fn holds(line: &Line) -> bool {
     match found(line) {
         Ok(Some(found)) => found == line.on,
-        // What is not limited has no line.
+        // A device without limits has no line.
         Ok(None) => line.on == line.off,
         Err(_) => false,
     }
 }
 
-/// What the kernel says of the line's device.
+/// What the kernel reports for the line's device.
 fn found(line: &Line) -> io::Result<Option<String>> {
     let text = fs::read_to_string(&line.file)?;
     Ok(text.lines().find(|found| found.split(' ').next() == Some(line.number())).map(str::to_owned))

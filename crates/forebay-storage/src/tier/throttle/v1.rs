@@ -1,7 +1,7 @@
 //! cgroup v1: limits are flat, so each group to be limited needs its own.
 //!
 //! Direct I/O and `fsync` are charged to the caller's group; writeback in the background is the kernel's own and
-//! charged to the root group. So the root group is limited always, and the caller's group too where it is another.
+//! charged to the root group. So the root group is always limited, and the caller's group too if it is another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use forebay_units::PathText;
 use super::{Limits, Line, Setting};
 use crate::tier::{Error, Result};
 
-/// Groups that are named in a note.
+/// Number of groups named in a note.
 const GROUPS_NAMED: usize = 3;
 
 /// The lines for the root group and the caller's.
@@ -21,14 +21,14 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     let mut limited = "the root group".to_owned();
     if own != root {
         groups.push(own);
-        limited.push_str(&format!(" and for {}", own.escaped()));
+        limited.push_str(&format!(" and {}", own.escaped()));
     }
     let mut others = Vec::new();
     find_inhabited(root, &groups, &mut others);
     if own != root || !others.is_empty() {
         notes.push(format!(
-            "control groups of version 1 do not inherit limits: they are set for {limited}; programs in other groups are not \
-             limited{}",
+            "limits apply only to {limited}, because cgroup v1 limits are not inherited; programs in other groups{} are not \
+            limited",
             named(&others)
         ));
     }
@@ -42,7 +42,7 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     }
 }
 
-/// The groups with processes that get no limits, the root's own folder included in the search.
+/// Finds the groups with processes that get no limits, starting with the root group itself.
 fn find_inhabited(group: &Path, limited: &[&Path], found: &mut Vec<PathBuf>) {
     let has_processes = || fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|listed| !listed.trim().is_empty());
     if !limited.contains(&group) && has_processes() {
@@ -59,19 +59,19 @@ fn find_inhabited(group: &Path, limited: &[&Path], found: &mut Vec<PathBuf>) {
     below.iter().for_each(|group| find_inhabited(group, limited, found));
 }
 
-/// ": there are such in a, b and 3 more".
+/// " (a, b and 3 more)".
 fn named(groups: &[PathBuf]) -> String {
     let first: Vec<String> = groups.iter().take(GROUPS_NAMED).map(|group| group.escaped().into_owned()).collect();
     match groups.len() {
         0 => String::new(),
-        n if n > GROUPS_NAMED => format!(": there are such in {} and {} more", first.join(", "), n - GROUPS_NAMED),
-        _ => format!(": there are such in {}", first.join(", ")),
+        n if n > GROUPS_NAMED => format!(" ({} and {} more)", first.join(", "), n - GROUPS_NAMED),
+        _ => format!(" ({})", first.join(", ")),
     }
 }
 
 fn lines_of(group: &Path, number: &str, limits: Limits) -> [Line; 4] {
     let iops = limits.iops.unwrap_or(0);
-    // A limit of 0 is none.
+    // 0 means no limit.
     [
         ("read_bps", limits.read_bytes_per_s),
         ("write_bps", limits.write_bytes_per_s),
@@ -119,7 +119,7 @@ mod tests {
         let setting = setting(folder.path(), &own, "7:0", LIMITS).unwrap();
         assert_eq!(setting.lines.len(), 8);
         assert_eq!(setting.lines[4].file, own.join("blkio.throttle.read_bps_device"));
-        assert!(setting.notes[0].contains("do not inherit limits"), "{:?}", setting.notes);
+        assert!(setting.notes[0].contains("cgroup v1 limits are not inherited"), "{:?}", setting.notes);
     }
 
     #[test]
@@ -137,12 +137,12 @@ mod tests {
         assert!(setting(root, root, "7:0", LIMITS).unwrap().notes.is_empty(), "nobody is left out");
         inhabited("empty/a");
         let notes = setting(root, root, "7:0", LIMITS).unwrap().notes;
-        let said = format!("are not limited: there are such in {}", root.join("empty/a").display());
-        assert!(notes[0].contains("set for the root group; ") && notes[0].ends_with(&said), "{notes:?}");
+        let said = format!("in other groups ({}) are not limited", root.join("empty/a").display());
+        assert!(notes[0].contains("only to the root group, ") && notes[0].ends_with(&said), "{notes:?}");
         let notes = setting(root, &root.join("empty/a"), "7:0", LIMITS).unwrap().notes;
-        assert!(notes[0].ends_with("are not limited"), "the caller's own group is limited: {notes:?}");
+        assert!(notes[0].ends_with("other groups are not limited"), "the caller's own group is limited: {notes:?}");
         ["b", "c", "d"].into_iter().for_each(inhabited);
-        assert!(setting(root, root, "7:0", LIMITS).unwrap().notes[0].ends_with(" and 1 more"));
+        assert!(setting(root, root, "7:0", LIMITS).unwrap().notes[0].ends_with(" and 1 more) are not limited"));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! cgroup v2: a limit holds for all groups below the one it is set in, and the root group has none.
 //!
 //! So every group just below the root is limited: together they hold all processes except the few in the root group
-//! itself. Each has the full rate of its own. In a container the group that looks like the root is an ordinary one, and
-//! is limited itself. Writeback is charged to the group whose pages are written, so it is covered.
+//! itself. Each group gets the full rate. In a container, the group that looks like the root is an ordinary one and is
+//! limited itself. Writeback is charged to the group whose pages are written, so it is covered.
 //!
-//! The `io` controller is switched on for these groups where it is not. That stays on: to switch it off would take
-//! away limits that others may have set since.
+//! The `io` controller is switched on for these groups if needed, and stays on: switching it off would remove limits
+//! that others may have set since.
 //!
-//! This has been checked against made-up group trees, not on a machine.
+//! Tested on made-up group trees only, not on a machine with the `io` controller under v2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ pub(super) fn setting(root: &Path, own: &Path, number: &str, limits: Limits) -> 
     }
     let groups = groups(root, own)?;
     let note = format!(
-        "the limits are set in {} top-level control groups, each of which has the full rate: run what you measure in one of \
-         them; processes in the root group are not limited",
+        "limits apply to {} top-level control groups, and each gets the full rate: measure within one group; processes \
+        in the root group are not limited",
         groups.len()
     );
     Ok(Setting { lines: groups.iter().map(|group| line(group, number, limits)).collect(), notes: vec![note] })
 }
 
-/// The files that limits would be written to first; looks, and changes nothing.
+/// The first files that limits would be written to; changes nothing.
 pub(super) fn files(root: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     if root.join("io.max").exists() {
         return Ok(vec![root.join("io.max")]);
@@ -44,7 +44,7 @@ pub(super) fn files(root: &Path, own: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// The file that switches the controller on for the groups below the root; `None` where it is on.
+/// The file that switches the controller on for the groups below the root; `None` if it is on.
 fn switched_off(root: &Path, own: &Path) -> Result<Option<PathBuf>> {
     if !lists_io(&root.join("cgroup.controllers")) {
         return Err(Error::NoController);
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(files(folder.path(), &folder.path().join("user.slice")).unwrap(), std::slice::from_ref(&switch));
         assert_eq!(fs::read_to_string(&switch).unwrap(), "cpu\n", "looking changes nothing");
         setting(folder.path(), &folder.path().join("user.slice"), "7:0", LIMITS).unwrap();
-        // The made-up file is overwritten in place; the kernel's own would take the word as an order.
+        // The made-up file is overwritten in place; the kernel would take the write as a command.
         assert!(fs::read_to_string(&switch).unwrap().starts_with("+io"));
     }
 
