@@ -1,7 +1,6 @@
-//! One checkpoint on a tier, read in parts: a tensor without the rest.
-//!
-//! A part is read in the chunks that it touches, and each of them is held against the manifest, so that what comes back
-//! is verified although most of the checkpoint is never read.
+//! Reads parts of one checkpoint on a tier: a single tensor without the rest.
+//! // A read touches only the chunks that hold the requested bytes. Each chunk is checked against the manifest, so the
+//! result is verified although most of the checkpoint is never read.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,24 +16,24 @@ use crate::region::Region;
 use crate::tier::Tier;
 use crate::{Damage, Error, FileSum, Manifest, Name, PassedOver, damage, list, parallel, verify};
 
-/// A finished checkpoint, open to be read in parts. It is a [`format::Source`].
+/// A finished checkpoint, opened for partial reads. It implements [`format::Source`].
 pub struct Checkpoint {
     name: Name,
     path: PathBuf,
     manifest: Manifest,
     files: Vec<Box<dyn File>>,
     in_flight: usize,
-    /// Which chunks of each file were read and are good.
+    /// Which chunks of each file have been read and verified.
     seen: Vec<Vec<AtomicBool>>,
-    /// The chunk read last: directories of tensors are read in many small parts.
+    /// The chunk read last. Tensor directories are read in many small parts.
     last: Mutex<Option<(usize, usize, Region)>>,
 }
 
 impl Checkpoint {
-    /// Reads the manifest and looks whether the files are there and as long as they were.
+    /// Reads the manifest and checks that all files exist with the recorded lengths.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// [`Error::Damaged`] with the damage found.
     pub fn open(tier: &Tier, name: Name) -> Result<Self, Damage> {
         let manifest = verify::read_manifest(tier, name)?;
         let files = manifest.files.iter().map(|sum| verify::check_length(tier, name, sum));
@@ -45,10 +44,10 @@ impl Checkpoint {
         Ok(Self { name, path, manifest, files, in_flight, seen, last: Mutex::new(None) })
     }
 
-    /// Opens the newest, or the newest of a step, from the nearest tier where it opens, also as its format.
+    /// Opens the newest checkpoint, or the newest of a given step, from the nearest tier where it opens in its format.
     ///
     /// # Errors
-    /// [`Error::NothingGood`] with what was found instead.
+    /// [`Error::NothingGood`] with every checkpoint that was skipped, and why.
     pub fn find(tiers: &[Tier], step: Option<u64>) -> crate::Result<Self> {
         let mut passed_over = Vec::new();
         let found = list(tiers, &mut passed_over);
@@ -64,7 +63,7 @@ impl Checkpoint {
         Err(Error::NothingGood { step, places: places.join(", "), passed_over })
     }
 
-    /// Itself, when its directory of tensors can be read or it has none that we know.
+    /// Returns itself if its tensor directory can be read or its format is unknown.
     fn opened(self) -> Result<Self, Damage> {
         match self.manifest.format().map(|(format, stem)| format.open(stem, &self)) {
             Some(Err(error)) => Err(Damage::Format { what: forebay_units::chain(&error) }),
@@ -76,27 +75,27 @@ impl Checkpoint {
         self.name
     }
 
-    /// What it held when it was written.
+    /// The manifest: what the checkpoint held when it was written.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Its tensors and notes, by the format that its files' names tell.
+    /// Its tensors and notes, in the format given by the names of its files.
     ///
     /// # Errors
-    /// When it is of no known format, or its directory of tensors is damaged.
+    /// When the format is unknown or the tensor directory is damaged.
     pub fn catalog(&self) -> Result<Catalog, format::Error> {
         let Some((format, stem)) = self.manifest.format() else {
-            let what = "none of its files is of a known format".to_owned();
+            let what = "unknown format: no file name matches safetensors or TensorFlow".to_owned();
             return Err(format::Error::Unsupported { file: self.path.escaped().into_owned(), what });
         };
         format.open(stem, self)
     }
 
-    /// Reads the remaining chunks and checks them against the manifest, until `stop` is set.
+    /// Reads the remaining chunks and checks them against the manifest. Ends early when `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with what is wrong with it, [`Error::Stopped`].
+    /// [`Error::Damaged`] with the damage found; [`Error::Stopped`].
     pub fn verify_rest(&self, stop: &AtomicBool) -> crate::Result<()> {
         let pace = Pace::free().until(stop);
         for (file, seen) in self.seen.iter().enumerate() {
@@ -114,12 +113,12 @@ impl Checkpoint {
         self.manifest.files.iter().position(|sum| sum.name == file).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Bytes that the longest chunk of a file takes.
+    /// Length of the longest chunk of a file, in bytes.
     fn span(&self, file: usize) -> usize {
         self.manifest.chunk_bytes.min(self.manifest.files[file].len) as usize
     }
 
-    /// Reads one chunk and holds it against the manifest.
+    /// Reads one chunk and checks it against the manifest.
     fn read_chunk(&self, file: usize, chunk: usize, scratch: &mut [u8]) -> crate::Result<usize> {
         let sum = &self.manifest.files[file];
         let offset = chunk as u64 * self.manifest.chunk_bytes;
@@ -134,7 +133,7 @@ impl Checkpoint {
         Err(Error::Damaged { path: self.path.clone(), damage })
     }
 
-    /// Reads a part of one chunk, which is kept for the next part of it.
+    /// Reads part of one chunk and keeps the chunk for the next call.
     fn read_within(&self, file: usize, chunk: usize, from: usize, into: &mut [u8]) -> crate::Result<()> {
         let mut last = self.last.lock().expect("no holder of this lock panics");
         if !matches!(&*last, Some((f, c, _)) if (*f, *c) == (file, chunk)) {
@@ -158,7 +157,7 @@ impl Checkpoint {
             return if head.is_empty() { Ok(()) } else { self.read_within(file, first, from, head) };
         }
         if head.len() + rest.len() <= chunk_bytes as usize {
-            // Whoever reads on from here finds the second chunk kept.
+            // The next sequential read finds the second chunk cached.
             self.read_within(file, first, from, head)?;
             return self.read_within(file, first + 1, 0, rest);
         }

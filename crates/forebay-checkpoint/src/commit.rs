@@ -1,14 +1,14 @@
-//! The commit protocol: after [`commit`] returned, the checkpoint survives a power cut; before, it is not there at all.
+//! The commit protocol. Once [`commit`] returns, the checkpoint survives a power cut; before that, it does not exist.
 //!
-//! 1. a folder with a name that is no checkpoint's;
-//! 2. each file: its space allocated, its chunks written, several in flight, the crc32c of each taken on the way; synced;
-//!    then the small files that need the checksums of tensors, which were taken on the same way;
-//! 3. the manifest with all lengths and checksums; synced;
-//! 4. the folder synced, so that its files' names are safe;
-//! 5. the folder renamed, the tier's folder synced. Only now is it durable.
+//! 1. Create a folder whose name is not a checkpoint name.
+//! 2. For each file: allocate space, write its chunks (several in flight) while computing the crc32c of each, and sync.
+//!    Then write the small files that need the checksums of tensors, which are computed in the same pass.
+//! 3. Write the manifest with all lengths and checksums, and sync it.
+//! 4. Sync the folder to make the file names durable.
+//! 5. Rename the folder and sync the tier's folder. Only now is the checkpoint durable.
 //!
-//! A sync that fails has lost the file, and saying it again would say that all is well. So everything is written anew
-//! under another name, a few times at most.
+//! After a failed sync the file is lost, and a second sync would falsely report success. Everything is therefore
+//! written again under another name, up to a fixed number of attempts.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -21,16 +21,16 @@ use crate::source::{Made, Source};
 use crate::tier::{STAGING, TRASH, Tier};
 use crate::{Error, FilePlan, Manifest, Name, Piece, Result, Snapshot, parallel};
 
-/// Attempts after the first, when a sync fails: three in all, then the save fails.
+/// Retries after a failed sync: three attempts in all, then the save fails.
 const TIMES_ANEW: usize = 2;
 
-/// What makes the files of a checkpoint durable.
+/// How the files of a checkpoint are made durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// A sync of each file: right where others write to the same file system.
+    /// Sync each file. Use this when others write to the same file system.
     #[default]
     EachFile,
-    /// One sync of the whole file system: right where it serves checkpoints alone.
+    /// Sync the whole file system once. Use this when it holds checkpoints only.
     FileSystem,
 }
 
@@ -68,7 +68,7 @@ fn write_and_publish(
     let mut manifest = Manifest { step: name.step, metric, chunk_bytes: writing.chunk_bytes as u64, files: Vec::new() };
     let published = write(tier, &staging, &mut manifest, source, writing).and_then(|()| publish(tier, &staging, name));
     if published.is_err() {
-        // What cannot be removed now is removed at the next opening; the error to tell is the first one.
+        // Leftovers that cannot be removed now are removed when the store is next opened. Report the first error.
         let _ = tier.clear(&staging);
     }
     published.map(|()| manifest)
@@ -94,7 +94,7 @@ fn write(tier: &Tier, dir: &Path, manifest: &mut Manifest, source: &dyn Source, 
     }
 }
 
-/// Writes all files of a source, one after the other, several chunks at once.
+/// Writes all files of a source, one after the other, with several chunks in flight.
 fn write_files(
     tier: &Tier,
     dir: &Path,
@@ -132,42 +132,45 @@ fn publish(tier: &Tier, staging: &Path, name: Name) -> Result<()> {
     let path = tier.path_of(name);
     tier.fs.rename(staging, &path)?;
     tier.fs.sync_dir(&tier.dir).inspect_err(|_| {
-        // It may or may not be found after a power cut, so nobody shall count on it. Its files stay until the names are
-        // known to be durable again: removed now, they could be missing under a name that came back.
+        // The name may or may not survive a power cut, so nothing may rely on it. Its files stay until names are known
+        // to be durable again: if they were removed now, a name that came back would have no files.
         if let Ok(trash) = tier.spare_path(TRASH, name) {
             let _ = tier.fs.rename(&path, &trash);
         }
     })
 }
 
-/// Whether these files can be a checkpoint of this state.
+/// Whether these files form a valid checkpoint of this state.
 pub(crate) fn check(layout: &Layout, snapshot: &Snapshot<'_>) -> Result<()> {
     let refuse = |what: String| Err(Error::Plan { what });
     if !layout.is_of(snapshot.tensors.len()) {
-        return refuse("it was planned for another number of tensors".to_owned());
+        return refuse("the layout was planned for a different number of tensors".to_owned());
     }
     let last = layout.last_files();
     let plans: Vec<&FilePlan> = layout.files.iter().chain(&last).collect();
     if plans.is_empty() {
-        return refuse("it has no file".to_owned());
+        return refuse("the layout has no files".to_owned());
     }
     for (k, plan) in plans.iter().enumerate() {
         if !is_name(&plan.name) {
-            return refuse(format!("no file of a checkpoint can be called \"{}\"", plan.name));
+            return refuse(format!("invalid file name \"{}\"", plan.name));
         }
         if plans[..k].iter().any(|other| other.name == plan.name) {
-            return refuse(format!("two files are called \"{}\"", plan.name));
+            return refuse(format!("duplicate file name \"{}\"", plan.name));
         }
         let holds: u64 = plan.pieces.iter().map(Piece::n_bytes).sum();
         if plan.len != holds {
-            return refuse(format!("\"{}\" has {} bytes, and its pieces {holds}", plan.name, plan.len));
+            return refuse(format!("\"{}\" has {} bytes but its pieces add up to {holds}", plan.name, plan.len));
         }
         let within = |index: usize, end: u64| snapshot.tensors.get(index).is_some_and(|t| end <= t.bytes.n_bytes());
         for piece in &plan.pieces {
             if let Piece::Tensor { index, range } = piece
                 && (range.start > range.end || !within(*index, range.end))
             {
-                return refuse(format!("\"{}\" wants bytes {range:?} of tensor {index}, which has none", plan.name));
+                return refuse(format!(
+                    "\"{}\" refers to bytes {range:?} of tensor {index}, which do not exist",
+                    plan.name
+                ));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a checkpoint on a tier, as variants that a report names.
+//! The kinds of damage that a checkpoint on a tier can have.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,56 +7,56 @@ use forebay_units::PathText;
 
 use crate::Name;
 
-/// Why a checkpoint does not verify.
+/// Why a checkpoint fails verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
-    /// There is no manifest: it was never a checkpoint, or is half deleted. It is left alone.
+    /// No manifest: not a checkpoint, or partly deleted. Left untouched.
     NoManifest,
-    /// A file or a link has a checkpoint's name. It is left alone.
+    /// A file or link has the name of a checkpoint. Left untouched.
     NotAFolder,
     Manifest {
         what: String,
     },
-    /// Something else lies under the manifest's name.
+    /// The file with the manifest's name is not a manifest.
     Foreign,
-    /// The manifest is of another step than the folder's name says: it was moved there.
+    /// The manifest's step differs from the folder's name: the folder was renamed.
     OtherStep {
         /// The step in the manifest.
         found: u64,
     },
-    /// A link, a folder or a pipe lies where a file was.
+    /// A link, folder or pipe has replaced a file.
     NotAFile {
         file: String,
     },
     Missing {
         file: String,
     },
-    /// A file is shorter or longer than it was.
+    /// A file is shorter or longer than recorded.
     Length {
         file: String,
         expected: u64,
         found: u64,
     },
-    /// A chunk holds zeros where data was.
+    /// A chunk holds zeros instead of data.
     Zeroed {
         file: String,
         offset: u64,
     },
-    /// A chunk begins with data and goes on with zeros: it was never written to its end.
+    /// A chunk starts with data and ends with zeros: its write never finished.
     Torn {
         file: String,
         /// Where the zeros start, in whole sectors.
         offset: u64,
     },
-    /// A chunk holds something else than was written.
+    /// A chunk's checksum does not match.
     Changed {
         file: String,
         offset: u64,
         expected: u32,
         found: u32,
     },
-    /// It is as it was written, and cannot be opened as what its files' names say it is.
+    /// The bytes are intact, but they cannot be opened in the format that the file names imply.
     Format {
         what: String,
     },
@@ -68,33 +68,33 @@ pub enum Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoManifest => write!(f, "it has no manifest: not written by forebay, or half deleted"),
-            Self::NotAFolder => write!(f, "it is no folder: not written by forebay"),
+            Self::NoManifest => write!(f, "no manifest: not written by forebay, or partly deleted"),
+            Self::NotAFolder => write!(f, "not a folder, so not written by forebay"),
             Self::NotAFile { file } => write!(f, "{file} is not a plain file"),
-            Self::Manifest { what } => write!(f, "its manifest is damaged: {what}"),
-            Self::Foreign => write!(f, "its manifest was not written by forebay"),
-            Self::OtherStep { found } => write!(f, "it is the checkpoint of step {found} under another name"),
+            Self::Manifest { what } => write!(f, "the manifest is damaged: {what}"),
+            Self::Foreign => write!(f, "the manifest was not written by forebay"),
+            Self::OtherStep { found } => write!(f, "the manifest is of step {found}; the folder was renamed"),
             Self::Missing { file } => write!(f, "{file} is missing"),
             Self::Length { file, expected, found } if found < expected => {
                 write!(f, "{file} is truncated: {found} of {expected} bytes")
             }
             Self::Length { file, expected, found } => write!(f, "{file} has {found} bytes instead of {expected}"),
-            Self::Zeroed { file, offset } => write!(f, "{file} holds zeros from {offset} on"),
-            Self::Torn { file, offset } => write!(f, "{file} is torn at {offset}"),
+            Self::Zeroed { file, offset } => write!(f, "{file} is all zeros from offset {offset}"),
+            Self::Torn { file, offset } => write!(f, "{file} is torn at offset {offset}"),
             Self::Changed { file, offset, expected, found } => {
-                write!(f, "{file} at {offset}: checksum {found:08x} instead of {expected:08x}")
+                write!(f, "{file}: checksum mismatch at offset {offset}: expected {expected:08x}, found {found:08x}")
             }
-            Self::Format { what } => write!(f, "its format is not right: {what}"),
-            Self::Unreadable { what } => write!(f, "it cannot be read: {what}"),
+            Self::Format { what } => write!(f, "cannot be opened in its format: {what}"),
+            Self::Unreadable { what } => write!(f, "cannot be read: {what}"),
         }
     }
 }
 
-/// A checkpoint, or a whole tier, that was passed over in looking for a good one.
+/// A checkpoint, or a whole tier, that was skipped in the search for a good one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     pub tier: PathBuf,
-    /// Which checkpoint; none when the tier itself could not be read.
+    /// The checkpoint; `None` when the tier itself could not be read.
     pub name: Option<Name>,
     pub damage: Damage,
 }
@@ -108,7 +108,7 @@ impl fmt::Display for PassedOver {
     }
 }
 
-/// What the content of a chunk says about why its checksum does not match.
+/// Classifies damage from the content of a chunk whose checksum does not match.
 pub(crate) fn of_chunk(file: &str, offset: u64, bytes: &[u8], expected: u32, found: u32) -> Damage {
     const SECTOR: usize = 512;
     let data = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! What can go wrong with a checkpoint, as outcomes that a caller may treat differently.
+//! Errors of checkpoint operations, as outcomes that a caller may treat differently.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use crate::{Damage, PassedOver};
 /// The result of an operation on checkpoints.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What was being done to a file or folder when it went wrong.
+/// The file-system operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -41,15 +41,15 @@ impl fmt::Display for Operation {
             Self::Allocate => "allocating space for",
             Self::Write => "writing",
             Self::Read => "reading",
-            Self::Sync => "making durable the file",
-            Self::SyncFolder => "making durable the names in",
-            Self::SyncFileSystem => "making durable the file system of",
+            Self::Sync => "syncing",
+            Self::SyncFolder => "syncing the folder",
+            Self::SyncFileSystem => "syncing the file system of",
             Self::Rename => "renaming",
             Self::Remove => "removing",
-            Self::MakeFolder => "making the folder",
+            Self::MakeFolder => "creating the folder",
             Self::RemoveFolder => "removing the folder",
             Self::List => "listing",
-            Self::Space => "asking for the free space of",
+            Self::Space => "querying the free space of",
             Self::Lock => "locking",
         })
     }
@@ -75,44 +75,45 @@ pub enum Error {
         /// Process and host, from the lock file.
         holder: String,
     },
-    /// The tier has no room for another checkpoint, and nothing on it may go.
+    /// The tier has no space for another checkpoint, and none of its checkpoints may be removed.
     #[error(
-        "no room for {} more in {}: {} are free, and no checkpoint there may be removed",
-        Bytes(*wanted), path.escaped(), Bytes(*free)
+        "not enough space in {}: {} needed, {} free, and no checkpoint there may be removed",
+        path.escaped(), Bytes(*wanted), Bytes(*free)
     )]
     NoRoom {
         path: PathBuf,
-        /// Bytes the checkpoint takes, with what is to stay free.
+        /// Bytes needed, including the reserve that must stay free.
         wanted: u64,
         free: u64,
     },
-    /// What lies there is not the checkpoint that was written.
+    /// The checkpoint differs from what was written.
     #[error("{} is damaged: {damage}", path.escaped())]
     Damaged { path: PathBuf, damage: Damage },
-    /// Two tiers hold different checkpoints of one name, or a farther one something that is not ours.
-    #[error("{} differs from the checkpoint of that name on the nearer tier, and cannot be replaced by it", path.escaped())]
+    /// Two tiers hold different checkpoints with the same name, or the farther tier holds a folder that forebay did not
+    /// write.
+    #[error("{} differs from the checkpoint of the same name on the nearer tier and cannot be replaced", path.escaped())]
     Conflict { path: PathBuf },
-    /// The files to be written cannot be a checkpoint.
-    #[error("a checkpoint cannot hold this: {what}")]
+    /// The files to be written do not form a valid checkpoint.
+    #[error("invalid checkpoint layout: {what}")]
     Plan { what: String },
     /// The state does not fit into the staging pool.
-    #[error("a state of {wanted} bytes does not fit into a staging pool of {pool} bytes")]
+    #[error("state of {wanted} bytes does not fit into the staging pool of {pool} bytes")]
     Pool { wanted: u64, pool: u64 },
-    /// Memory for the staging pool could not be had.
+    /// The staging pool could not be allocated.
     #[error("allocating {wanted} bytes of memory")]
     Memory {
         wanted: u64,
         #[source]
         source: Arc<io::Error>,
     },
-    /// A device did not give its values.
+    /// Copying values from a device failed.
     #[error("copying values from the device")]
     Fetch {
         #[source]
         source: Arc<io::Error>,
     },
-    /// A device could not make the staging pool its own.
-    #[error("locking {wanted} bytes of memory for the device")]
+    /// The device could not page-lock the staging pool.
+    #[error("page-locking {wanted} bytes of memory for the device")]
     PageLock {
         wanted: u64,
         #[source]
@@ -124,29 +125,29 @@ pub enum Error {
         #[source]
         source: Arc<io::Error>,
     },
-    #[error("no good checkpoint{} in {places}{}", of_step(*step), in_lines(passed_over))]
+    #[error("no valid checkpoint{} in {places}{}", of_step(*step), in_lines(passed_over))]
     NothingGood {
-        /// The step that was asked for; none when any would have done.
+        /// The requested step; `None` for any step.
         step: Option<u64>,
         places: String,
-        /// What was wrong with each one found.
+        /// Every checkpoint found, and why it was skipped.
         passed_over: Vec<PassedOver>,
     },
     /// Background work failed earlier.
-    #[error("a checkpoint of step {step} that was being {what} failed")]
+    #[error("the checkpoint of step {step} failed while being {what}")]
     Background {
         step: u64,
         what: &'static str,
         #[source]
         source: Box<Error>,
     },
-    /// It was stopped, or the store was being closed.
+    /// The operation was stopped, or the store is closing.
     #[error("stopped before the checkpoint was finished")]
     Stopped,
 }
 
 impl Error {
-    /// Sorts a system error into its outcome.
+    /// Maps a system error to its outcome.
     pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -156,12 +157,12 @@ impl Error {
         }
     }
 
-    /// What a device says that does not give its values.
+    /// Wraps an error of a device that failed to deliver its values.
     pub(crate) fn fetch(source: io::Error) -> Self {
         Self::Fetch { source: Arc::new(source) }
     }
 
-    /// Whether a sync failed: what was written before it is lost, whatever a second sync would say.
+    /// Whether a sync failed. The data written before it is lost, even if a second sync succeeds.
     pub(crate) fn is_failed_sync(&self) -> bool {
         use Operation::{Sync, SyncFileSystem, SyncFolder};
         matches!(self, Self::Io { operation: Sync | SyncFolder | SyncFileSystem, .. })

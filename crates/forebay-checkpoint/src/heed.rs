@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Does `work` while another thread calls `look` every so often, until that says that it has seen enough.
+/// Runs `work` while another thread calls `look` periodically, until `look` returns that it is done.
 ///
-/// Where the system has no thread to spare the work is done unwatched: that costs a stop its speed, and nothing else.
+/// If no thread can be started, the work runs without the watcher: it then stops more slowly, with no other effect.
 pub fn heeding<T>(every: Duration, mut look: impl FnMut() -> bool + Send, work: impl FnOnce() -> T) -> T {
-    /// Ends the looking also where the work panics.
+    /// Ends the watcher even if the work panics.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {

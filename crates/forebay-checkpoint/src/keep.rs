@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Name;
 
-/// Which end of the metric is the good one: lower for a loss, higher for an accuracy.
+/// Which direction of the metric is better: lower for a loss, higher for an accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     Lower,
     Higher,
 }
 
-/// What stays: a checkpoint stays when any of the rules wants it.
+/// Retention rules: a checkpoint stays if any rule keeps it.
 ///
-/// One that is known to be damaged counts for none of them. One that waits to be drained does count for the farther tier:
-/// those that it would remove on arrival, for newer ones there or on their way, are not drained.
+/// Damaged checkpoints count for no rule. A checkpoint that waits to be drained counts for the farther tier: if newer
+/// ones would cause its removal on arrival, it is not drained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
-    /// The newest so many; at least one stays whatever this says.
+    /// Keep this many of the newest; at least one is always kept.
     pub last: usize,
-    /// Those whose step is a multiple of this.
+    /// Keep those whose step is a multiple of this.
     pub every: Option<u64>,
-    /// The best so many by the metric they were saved with.
+    /// Keep this many of the best by the metric they were saved with.
     pub best: Option<(usize, Better)>,
 }
 
@@ -32,12 +32,12 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// The newest so many, and no others.
+    /// Keeps this many of the newest and no others.
     pub fn last(last: usize) -> Self {
         Self { last, ..Self::default() }
     }
 
-    /// Those that stay, of checkpoints with their metrics.
+    /// The checkpoints that stay, from a list with their metrics.
     pub fn kept(&self, all: &BTreeMap<Name, Option<f64>>) -> BTreeSet<Name> {
         let mut kept: BTreeSet<Name> = all.keys().rev().take(self.last.max(1)).copied().collect();
         if let Some(every) = self.every.filter(|every| *every > 0) {
@@ -46,7 +46,7 @@ impl Keep {
         if let Some((n, better)) = self.best {
             let measured = all.iter().filter_map(|(name, metric)| Some((metric.filter(|m| !m.is_nan())?, *name)));
             let mut measured: Vec<(f64, Name)> = measured.collect();
-            // Of equally good ones the newer stays.
+            // Of equally good ones, the newer stays.
             measured.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
             match better {
                 Better::Lower => kept.extend(measured.iter().take(n).map(|(_, name)| *name)),

@@ -1,27 +1,31 @@
-//! How state becomes durable: formats, commit protocol, tiers, drain, retention, restore.
+//! Makes state durable: formats, commit protocol, tiers, drain, retention, restore.
 //!
-//! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`format`](mod@format) lays it out in
-//! files. A [`Store`] saves it over [`Tier`]s, nearest first, drains it to the farther ones in the background,
-//! and [`restore`](restore()) finds the newest that is good. It does not train, and does not know what the state means.
+//! A [`Snapshot`] is a program's state at one moment: named tensors and a few strings. A [`format`](mod@format) lays it
+//! out in files. A [`Store`] saves it to [`Tier`]s, nearest first, and drains it to the farther ones in the background.
+//! [`restore`](restore()) finds the newest valid checkpoint. The crate does not train and does not interpret the state.
 //!
 //! # What survives what
-//! - *Staged*: nothing. The caller may go on and change its state.
-//! - *Durable on the fast tier*: a crash of the program or the machine, a power cut; not the loss of that device.
-//! - *Durable on the slow tier*: also the loss of the fast one. It was read back from the device before it counts.
-//! - After a failed sync the checkpoint is written anew; when that fails too, the save is an error and older
+//! - *Staged*: survives nothing. The caller may continue and change its state.
+//! - *Durable on the fast tier*: survives a crash of the program or machine and a power cut, but not the loss of that
+//!   device.
+//! - *Durable on the slow tier*: also survives the loss of the fast tier. The copy is read back from the device before
+//!   it counts as durable.
+//! - After a failed sync the checkpoint is written again; if that fails too, the save returns an error and older
 //!   checkpoints are untouched.
-//! - Bits that rot, files cut or zeroed: found by crc32c at every restore and drain, and passed over.
+//! - Bit rot and truncated or zeroed files: detected by crc32c at every restore and drain; such checkpoints are
+//!   skipped.
 //!
 //! # Invariants
-//! - A folder with a checkpoint's name is whole, unless its device damaged it: it gets its name last and loses it first.
-//! - Nothing is returned that does not verify.
-//! - Nothing is removed on account of another checkpoint that this store did not itself write or read back.
-//! - Nothing is removed that this library did not write, and no link is followed.
-//! - No clock orders anything: the step does.
+//! - A folder with the name of a checkpoint is complete unless its device damaged it: the name is given last and taken
+//!   away first.
+//! - Only verified data is returned.
+//! - A checkpoint is removed in favour of another only if this store wrote or read back the other.
+//! - Only files that this library wrote are removed, and links are never followed.
+//! - Checkpoints are ordered by step, never by a clock.
 //!
 //! # Limits
-//! Linux only. One process at a time writes to a folder; any number may read. The newest checkpoint is the one of the
-//! greatest step: a run that goes back to an older step for good has to remove the newer ones first.
+//! Linux only. One process at a time writes to a folder; any number may read. The newest checkpoint is the one with the
+//! greatest step: a run that permanently returns to an older step must first remove the newer ones.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! Looking at what lies on a tier without reading all of it, and without changing anything: no lock, no clearing up.
+//! Inspects a tier without reading all of it and without changing it: takes no lock, removes nothing.
 
 use crate::tier::Tier;
 use crate::verify::{check_length, read_manifest};
 use crate::{Damage, Manifest, Name, Result};
 
-/// Reads a checkpoint's manifest, and sees whether its files are there with their lengths. What they hold is not read:
+/// Reads a checkpoint's manifest and checks that its files exist with the recorded lengths. Their content is not read;
 /// [`verify`](crate::verify()) does that.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The damage found.
 pub fn look(tier: &Tier, name: Name) -> std::result::Result<Manifest, Damage> {
     let manifest = read_manifest(tier, name)?;
     for sum in &manifest.files {
@@ -17,7 +17,7 @@ pub fn look(tier: &Tier, name: Name) -> std::result::Result<Manifest, Damage> {
     Ok(manifest)
 }
 
-/// The names on a tier that a save or a removal which was cut off left there; the next opening of a store clears them.
+/// Names left on a tier by an interrupted save or removal; they are removed when a store is next opened.
 ///
 /// # Errors
 /// When the folder cannot be read.

@@ -1,7 +1,7 @@
-//! The manifest: which files a checkpoint has, how long they are, and the crc32c of each of their chunks.
+//! The manifest: the files of a checkpoint, their lengths, and the crc32c of each chunk.
 //!
-//! It is text, so that a person can read it, and lies in the checkpoint's own folder, so that a copy of the folder is a
-//! checkpoint too. Its last line is the crc32c of all lines before: a manifest is whole, or it is none.
+//! It is human-readable text in the checkpoint's folder, so a copy of the folder is a valid checkpoint too. Its last
+//! line is the crc32c of all previous lines, which makes a partial manifest detectable.
 //!
 //! ```text
 //! forebay checkpoint 1
@@ -19,13 +19,13 @@ use std::fmt::Write;
 use crate::Damage;
 use crate::format::{self, Format};
 
-/// The manifest's name in a checkpoint's folder.
+/// The manifest's file name.
 pub(crate) const MANIFEST: &str = "manifest.forebay";
 
 const TITLE: &str = "forebay checkpoint 1";
 const PER_LINE: usize = 8;
 
-/// What a file held when it was written.
+/// A file's content at the time it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSum {
     pub name: String,
@@ -34,12 +34,12 @@ pub struct FileSum {
     pub crcs: Vec<u32>,
 }
 
-/// What a checkpoint held when it was written.
+/// A checkpoint's content at the time it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The step of training after which it was saved.
+    /// The training step after which it was saved.
     pub step: u64,
-    /// How good the model was, by the caller's measure.
+    /// The caller's quality metric, if any.
     pub metric: Option<f64>,
     /// Bytes per chunk; a multiple of 4096, as direct I/O requires.
     pub chunk_bytes: u64,
@@ -51,7 +51,7 @@ impl Manifest {
         self.files.iter().map(|file| file.len).sum()
     }
 
-    /// The format of its files and their stem, as far as their names tell.
+    /// The format and stem of its files, derived from their names.
     pub fn format(&self) -> Option<(&'static dyn Format, &str)> {
         self.files.iter().find_map(|file| format::recognise(&file.name))
     }
@@ -75,40 +75,39 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Whether it names files, and each of them once.
+    /// Checks that it names at least one file, and no file twice.
     fn check_names(&self) -> Result<(), Damage> {
         if self.files.is_empty() {
-            return Err(Damage::Manifest { what: "it names no file".to_owned() });
+            return Err(Damage::Manifest { what: "no files are listed".to_owned() });
         }
         let mut seen = BTreeSet::new();
         match self.files.iter().find(|file| !seen.insert(&file.name)) {
-            Some(twice) => Err(Damage::Manifest { what: format!("it names {} twice", twice.name) }),
+            Some(twice) => Err(Damage::Manifest { what: format!("{} is listed twice", twice.name) }),
             None => Ok(()),
         }
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
         if bytes.is_empty() {
-            return Err(Damage::Manifest { what: "it is empty".to_owned() });
+            return Err(Damage::Manifest { what: "empty file".to_owned() });
         }
         if bytes.iter().all(|byte| *byte == 0) {
-            return Err(Damage::Manifest { what: "it holds zeros only".to_owned() });
+            return Err(Damage::Manifest { what: "only zeros".to_owned() });
         }
         let text = str::from_utf8(bytes).map_err(|_| Damage::Foreign)?;
         if !text.starts_with(TITLE) {
             return Err(Damage::Foreign);
         }
-        let whole =
-            check_crc(text).ok_or_else(|| Damage::Manifest { what: "its own checksum does not match".to_owned() })?;
+        let whole = check_crc(text).ok_or_else(|| Damage::Manifest { what: "checksum mismatch".to_owned() })?;
         let mut lines = Lines { lines: whole.lines().skip(1).peekable() };
         let manifest = lines.manifest();
-        let manifest = manifest.ok_or_else(|| Damage::Manifest { what: "a line of it makes no sense".to_owned() })?;
+        let manifest = manifest.ok_or_else(|| Damage::Manifest { what: "invalid line".to_owned() })?;
         manifest.check_names()?;
         Ok(manifest)
     }
 }
 
-/// The lines before the last, when the last is their checksum.
+/// The lines before the last, if the last is their checksum.
 fn check_crc(text: &str) -> Option<&str> {
     let start = text.strip_suffix('\n')?.rfind('\n')? + 1;
     let (before, last) = text.split_at(start);
@@ -121,7 +120,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// What follows the word on the next line, when it starts with it.
+    /// The rest of the next line, if it starts with the given word.
     fn after(&mut self, word: &str) -> Option<&'a str> {
         let rest = self.lines.peek()?.strip_prefix(word)?.strip_prefix(' ')?;
         self.lines.next();
@@ -152,7 +151,7 @@ impl<'a> Lines<'a> {
             return None;
         }
         let mut crcs = Vec::new();
-        // The lines there are bound the loop, whatever length the file claims.
+        // The loop is bounded by the actual lines, not by the claimed length.
         while (crcs.len() as u64) < len.div_ceil(chunk_bytes) {
             for word in self.lines.next()?.split(' ') {
                 crcs.push(u32::from_str_radix(word, 16).ok()?);
@@ -162,7 +161,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether a file of a checkpoint may have this name.
+/// Whether this is a valid file name inside a checkpoint.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |c: char| !c.is_control() && c != '/';
     !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && name != MANIFEST && name.chars().all(is_plain)
@@ -196,7 +195,7 @@ mod tests {
         let none = Manifest { files: Vec::new(), ..example() };
         let mut twice = example();
         twice.files.push(twice.files[2].clone());
-        for (manifest, said) in [(none, "it names no file"), (twice, "it names one twice")] {
+        for (manifest, said) in [(none, "no files are listed"), (twice, "one is listed twice")] {
             assert_eq!(Manifest::decode(&manifest.encode()), Err(Damage::Manifest { what: said.to_owned() }));
         }
     }
@@ -217,7 +216,7 @@ mod tests {
     #[test]
     fn what_we_did_not_write_is_foreign() {
         assert_eq!(Manifest::decode(b"hello"), Err(Damage::Foreign));
-        assert_eq!(Manifest::decode(&[0; 64]), Err(Damage::Manifest { what: "it holds zeros only".to_owned() }));
+        assert_eq!(Manifest::decode(&[0; 64]), Err(Damage::Manifest { what: "only zeros".to_owned() }));
     }
 
     proptest! {

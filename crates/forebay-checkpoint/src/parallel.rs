@@ -1,4 +1,4 @@
-//! A few threads that share a list of chunks, each with a buffer of its own.
+//! A few threads that process a shared list of chunks, each with its own buffer.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,8 @@ use forebay_units::{Clock, SystemClock};
 use crate::region::Region;
 use crate::{Error, Result};
 
-/// Does `work` for each item on `n_threads` threads, with `scratch_bytes` of memory per thread; the first error ends it.
+/// Runs `work` for each item on `n_threads` threads with `scratch_bytes` of memory per thread. Stops at the first
+/// error.
 pub(crate) fn for_each<T: Send>(
     n_threads: usize,
     scratch_bytes: usize,
@@ -34,18 +35,18 @@ pub(crate) fn for_each<T: Send>(
         let others: Vec<_> = (1..n_threads).filter_map(|k| named(k).spawn_scoped(scope, run).ok()).collect();
         let mine = run();
         let theirs = others.into_iter().map(|thread| thread.join().expect("no chunk's work panics"));
-        // All are waited for; the first error is the one to tell.
+        // Join all threads; report the first error.
         theirs.collect::<Vec<Result<()>>>().into_iter().chain([mine]).collect()
     })
 }
 
-/// How fast background work may go, and whether it is to stop.
+/// The rate limit and stop flag of background work.
 pub(crate) struct Pace<'a> {
     bytes_per_s: Option<u64>,
     stop: Option<&'a AtomicBool>,
-    /// A thread waits for this: the rate limit no longer applies.
+    /// A thread is waiting for this work: ignore the rate limit.
     hurry: Option<&'a AtomicBool>,
-    /// Called for every chunk that was moved.
+    /// Called for every chunk moved.
     progress: Option<&'a Progress<'a>>,
     clock: SystemClock,
     moved: AtomicU64,
@@ -54,11 +55,11 @@ pub(crate) struct Pace<'a> {
 /// Called from any thread with the bytes just moved.
 pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
-/// A stop is noticed within this time, however slow the rate; and what moves in it may be ahead of the rate.
+/// A stop takes effect within this time at any rate. Data moved within it may run ahead of the rate.
 const NAP: Duration = Duration::from_millis(20);
 
 impl<'a> Pace<'a> {
-    /// As fast as it goes, to the end.
+    /// No rate limit and no stop flag.
     pub(crate) fn free() -> Self {
         let (clock, moved) = (SystemClock::default(), AtomicU64::new(0));
         Self { bytes_per_s: None, stop: None, hurry: None, progress: None, clock, moved }
@@ -74,12 +75,12 @@ impl<'a> Pace<'a> {
         Self { stop: Some(stop), ..self }
     }
 
-    /// How long to sleep at the most before asking again whether to stop; `None` when that cannot be.
+    /// The longest sleep before the stop flag is checked again; `None` if there is no stop flag.
     pub(crate) fn nap(&self) -> Option<Duration> {
         self.stop.map(|_| NAP)
     }
 
-    /// Tells that so many bytes were moved.
+    /// Reports bytes moved.
     pub(crate) fn after(&self, bytes: usize) {
         if let Some(progress) = self.progress {
             progress(bytes as u64);
@@ -90,7 +91,7 @@ impl<'a> Pace<'a> {
         Self { bytes_per_s, stop: Some(stop), hurry: Some(hurry), ..Self::free() }
     }
 
-    /// Waits until so many more bytes may be moved.
+    /// Waits until this many more bytes may be moved.
     pub(crate) fn before(&self, bytes: usize) -> Result<()> {
         let moved = self.moved.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         let due_ns = self.bytes_per_s.map_or(0, |rate| {

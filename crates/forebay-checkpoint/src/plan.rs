@@ -1,8 +1,8 @@
-//! What a file of a checkpoint will hold, before a byte of it is written.
+//! The planned content of a checkpoint file.
 //!
-//! A format says which pieces follow one another: bytes of its own (a header, padding, an index) and ranges of the
-//! snapshot's tensors. Whoever writes the file asks for any range of it, so that tensors are copied once, straight into
-//! the aligned buffer they are written from, and a file never exists twice in memory.
+//! A format lists the pieces in order: its own bytes (header, padding, index) and ranges of the snapshot's tensors. The
+//! writer requests any range of the file. Tensors are thus copied once, directly into the aligned write buffer, and no
+//! file exists twice in memory.
 
 use std::io;
 use std::ops::Range;
@@ -10,14 +10,14 @@ use std::ops::Range;
 use crate::values::Errand;
 use crate::{Elsewhere, Fetch, Snapshot, Values};
 
-/// Bytes copied and summed at once: source and copy stay in a core's own cache.
+/// Bytes copied and checksummed at a time: source and copy stay in the core's cache.
 const FUSED: usize = 256 << 10;
 
 /// One run of bytes of a planned file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Bytes(Vec<u8>),
-    /// A range of the bytes of the snapshot's tensor of that index.
+    /// A range of bytes of the tensor with this index.
     Tensor {
         index: usize,
         range: Range<u64>,
@@ -33,12 +33,12 @@ impl Piece {
     }
 }
 
-/// A file of a checkpoint: its pieces, one after the other without gaps.
+/// A file of a checkpoint: a sequence of pieces without gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlan {
     pub name: String,
     pub len: u64,
-    /// What it holds, in the order of the file.
+    /// Its pieces, in file order.
     pub pieces: Vec<Piece>,
 }
 
@@ -48,29 +48,29 @@ impl FilePlan {
         Self { name: name.into(), len, pieces }
     }
 
-    /// Fills `into` with the file's bytes from `offset` on. What is past the file's end is left as it was; returns how
-    /// many bytes were filled.
+    /// Fills `into` with the file's bytes from `offset`. Bytes past the end of the file are left unchanged. Returns the
+    /// number of bytes filled.
     ///
     /// # Panics
-    /// When a piece names a tensor, or bytes of one, that the snapshot does not have or that are not in memory.
+    /// When a piece refers to a tensor or a range that the snapshot does not have or that is not in memory.
     pub fn fill(&self, snapshot: &Snapshot<'_>, offset: u64, into: &mut [u8]) -> usize {
         let all_here = snapshot.tensors.iter().all(|tensor| tensor.bytes.here().is_some());
         assert!(all_here, "values are in memory");
         self.fetch(snapshot, offset, into).expect("memory does not fail")
     }
 
-    /// The same, also of values that are on a device.
+    /// The same, but also fetches values from a device.
     ///
     /// # Errors
-    /// What the device says.
+    /// The error of the device.
     ///
     /// # Panics
-    /// When a piece names a tensor, or bytes of one, that the snapshot does not have.
+    /// When a piece refers to a tensor or a range that the snapshot does not have.
     pub fn fetch(&self, snapshot: &Snapshot<'_>, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         self.gather(snapshot, offset, into, |from, to| to.copy_from_slice(from)).map(|(filled, _)| filled)
     }
 
-    /// The same for bytes that are all within the file, and their crc32c, taken while they are near the core.
+    /// The same for a range within the file; also returns its crc32c, computed while the bytes are in the cache.
     pub(crate) fn fetch_and_sum(&self, snapshot: &Snapshot<'_>, offset: u64, into: &mut [u8]) -> io::Result<u32> {
         let mut crc = 0;
         let copy = |from: &[u8], to: &mut [u8]| {
@@ -84,7 +84,8 @@ impl FilePlan {
         Ok(if is_all_here { crc } else { crc32c::crc32c(into) })
     }
 
-    /// Fills `into`, with `copy` where bytes are in memory; says how much was filled, and whether all of it was there.
+    /// Fills `into`, using `copy` for bytes in memory. Returns the number of bytes filled and whether all were in
+    /// memory.
     fn gather(
         &self,
         snapshot: &Snapshot<'_>,
@@ -109,7 +110,7 @@ impl FilePlan {
         Ok((filled, is_all_here))
     }
 
-    /// The pieces that a range of the file is made of, each with the range of its own bytes.
+    /// The pieces that make up a range of the file, each with the range of its own bytes.
     pub(crate) fn pieces_of(&self, range: Range<u64>) -> impl Iterator<Item = (&Piece, Range<u64>)> {
         let mut start = 0;
         self.pieces.iter().filter_map(move |piece| {
@@ -121,18 +122,18 @@ impl FilePlan {
     }
 }
 
-/// Where some bytes of a file are before it is written.
+/// Where some bytes of a file come from.
 pub(crate) enum At<'a> {
     Here(&'a [u8]),
     There {
         device: &'a dyn Elsewhere,
-        /// The device's own number for the tensor, not an index of the snapshot.
+        /// The device's number for the tensor, not its index in the snapshot.
         index: usize,
         offset: u64,
     },
 }
 
-/// Where a range of a piece's bytes is.
+/// The location of a range of a piece's bytes.
 pub(crate) fn at<'a>(piece: &'a Piece, range: Range<u64>, snapshot: &Snapshot<'a>) -> At<'a> {
     let within = |bytes: &'a [u8], start: u64| &bytes[(start + range.start) as usize..(start + range.end) as usize];
     match piece {

@@ -1,7 +1,7 @@
-//! Page-aligned memory in huge pages where available, faulted in before it is needed.
+//! Page-aligned memory, in huge pages if available, faulted in before use.
 //!
-//! The first touch of fresh 4 KiB pages runs at 2 GB/s, slower than the disk; of huge pages at 8 GB/s; of pages that
-//! were touched before, copying runs at memory speed. So a pool is made once, and touched when it is made.
+//! The first touch of new 4 KiB pages runs at 2 GB/s, slower than the disk; of huge pages, at 8 GB/s. Copying into
+//! pages that were touched before runs at memory speed. A pool is therefore allocated once and touched immediately.
 
 use std::any::Any;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use crate::fs::PAGE;
 use crate::{Elsewhere, Error, Result};
 
-/// A mapping that is there as long as this is. Its bytes belong to the [`Region`] made of it.
+/// A mapping that lives as long as this value. Its bytes belong to the [`Region`] created from it.
 #[derive(Debug)]
 pub struct Pages {
     memory: NonNull<u8>,
@@ -30,7 +30,7 @@ impl Pages {
         self.memory.as_ptr()
     }
 
-    /// How long it is, in whole pages.
+    /// Its length in bytes, a multiple of the page size.
     pub fn n_bytes(&self) -> usize {
         self.len
     }
@@ -45,10 +45,10 @@ impl Drop for Pages {
     }
 }
 
-/// Memory of its own, all of it readable and writable.
+/// An owned buffer, fully readable and writable.
 #[derive(Debug)]
 pub struct Region {
-    /// What a device holds the pages by; it goes before they do.
+    /// The device's registration of the pages; dropped before the pages.
     lock: Option<Mutex<Box<dyn Any + Send>>>,
     is_offered: bool,
     pages: Arc<Pages>,
@@ -58,7 +58,7 @@ impl Region {
     /// Zeroed memory for `len` bytes, rounded up to whole pages.
     ///
     /// # Errors
-    /// When the system has not that much.
+    /// When the memory is not available.
     pub fn new(len: usize) -> Result<Self> {
         let len = len.next_multiple_of(PAGE);
         if len == 0 {
@@ -75,7 +75,7 @@ impl Region {
         Self { lock: None, is_offered: false, pages: Arc::new(pages) }
     }
 
-    /// Offers the pages to a device, unless that was done before.
+    /// Registers the pages with a device, unless already done.
     ///
     /// # Errors
     /// When the device refuses them.
@@ -94,10 +94,10 @@ impl Region {
         self.fault_in_until(&AtomicBool::new(false));
     }
 
-    /// The same, until a flag is set: gigabytes take seconds.
+    /// The same, but stops when a flag is set: touching gigabytes takes seconds.
     pub fn fault_in_until(&mut self, stop: &AtomicBool) {
         for page in self.chunks_mut(PAGE).take_while(|_| !stop.load(Ordering::Relaxed)) {
-            // A volatile write is one that the compiler may not leave out.
+            // The compiler cannot remove a volatile write.
             // SAFETY: a valid, exclusively borrowed byte.
             unsafe { std::ptr::write_volatile(&mut page[0], 0) };
         }
@@ -121,8 +121,8 @@ impl DerefMut for Region {
     }
 }
 
-/// Maps whole pages, from the start of a huge page on where they would fill one. A buffer in huge pages is a few pieces
-/// to a device and not a thousand, which it would take in several requests.
+/// Maps whole pages, aligned to a huge page if they fill one. A buffer in huge pages reaches the device as a few
+/// segments instead of a thousand, which would take several requests.
 fn map_aligned(len: usize) -> io::Result<NonNull<u8>> {
     const HUGE: usize = 2 << 20;
     let slack = if len < HUGE { 0 } else { HUGE - PAGE };
@@ -147,25 +147,25 @@ fn map_aligned(len: usize) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(unsafe { start.add(head) }).expect("a mapping is never at address 0"))
 }
 
-/// Memory that is kept from one restore to the next, so that its pages are faulted in once.
+/// Memory kept from one restore to the next, so its pages are faulted in only once.
 #[derive(Debug, Default)]
 pub struct Memory {
     free: Vec<Region>,
 }
 
 impl Memory {
-    /// Gets memory for so many bytes now, faulted in.
+    /// Allocates this many bytes now, faulted in.
     ///
     /// # Errors
-    /// When the system has not that much.
+    /// When the memory is not available.
     pub fn reserve(&mut self, len: usize) -> Result<()> {
         self.reserve_until(len, &AtomicBool::new(false))
     }
 
-    /// The same, faulted in as far as it comes before a flag is set.
+    /// The same, but stops faulting in when a flag is set.
     ///
     /// # Errors
-    /// When the system has not that much.
+    /// When the memory is not available.
     pub fn reserve_until(&mut self, len: usize, stop: &AtomicBool) -> Result<()> {
         let mut region = Region::new(len)?;
         region.fault_in_until(stop);
@@ -173,13 +173,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes kept for the next restore; those of checkpoints still in use do not count.
+    /// Bytes kept for the next restore, excluding memory of checkpoints still in use.
     pub fn n_bytes(&self) -> usize {
         self.free.iter().map(|region| region.len()).sum()
     }
 
-    /// The smallest that holds so many bytes, or a new one. One that is more than twice too long waits for a greater
-    /// file.
+    /// The smallest buffer that holds this many bytes, or a new one. A buffer more than twice as long is kept for a
+    /// larger file.
     pub(crate) fn take(&mut self, len: usize) -> Result<Region> {
         let span = len.next_multiple_of(PAGE);
         let fits = |region: &Region| region.len() >= span && region.len() / 2 <= span;

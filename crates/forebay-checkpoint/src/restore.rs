@@ -1,9 +1,8 @@
-//! Finding the newest checkpoint that is good, wherever it is.
+//! Finds the newest valid checkpoint on any tier.
 //!
-//! Newest first, and of one checkpoint the nearest copy first. Nothing is returned that did not verify as it was read, or
-//! that does not open as the format which its files' names tell;
-//! what was wrong with each one passed over is part of the answer. No lock is taken: a checkpoint that is removed
-//! meanwhile is one more that is passed over.
+//! Tries the newest first, and of one checkpoint the nearest copy first. A checkpoint is returned only if it verifies
+//! while it is read and opens in the format that its file names imply. The result lists every checkpoint that was
+//! skipped, and why. No lock is taken: a checkpoint that is removed meanwhile is simply skipped.
 
 use std::collections::BTreeMap;
 
@@ -33,20 +32,21 @@ pub struct Restored {
     pub name: Name,
     /// The index of the tier it was read from.
     pub tier: usize,
-    /// What it held when it was written, which it still does.
+    /// Its verified manifest.
     pub manifest: Manifest,
     pub files: Vec<Loaded>,
-    /// Newer or nearer ones that are not good.
+    /// Newer or nearer checkpoints that were skipped.
     pub passed_over: Vec<PassedOver>,
 }
 
 impl Restored {
-    /// The content of a file, by its name.
+    /// The content of a file.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|file| file.name == name).map(Loaded::bytes)
     }
 
-    /// Opens it by the format that its files' names tell: what was written badly verifies, and is of no use.
+    /// Opens it in the format that its file names imply. Data that was invalid when written passes verification but
+    /// does not open.
     fn open(&self) -> std::result::Result<(), Damage> {
         let Some((format, stem)) = self.manifest.format() else { return Ok(()) };
         format
@@ -55,21 +55,21 @@ impl Restored {
             .map_err(|error| Damage::Format { what: forebay_units::chain(&error) })
     }
 
-    /// Leaves the memory to the next restore.
+    /// Returns the memory for the next restore.
     pub fn give_back(self, memory: &mut Memory) {
         self.files.into_iter().for_each(|file| memory.give(file.memory));
     }
 
-    /// All files by their names, as formats want them.
+    /// All files by name, as formats expect them.
     pub fn by_name(&self) -> BTreeMap<String, &[u8]> {
         self.files.iter().map(|file| (file.name.clone(), file.bytes())).collect()
     }
 }
 
-/// How often everything is looked at anew because it changed meanwhile.
+/// How often the search restarts because tiers changed meanwhile.
 const TIMES_ANEW: usize = 8;
 
-/// Which checkpoint is wanted, and a callback for progress.
+/// Which checkpoint to restore, and a progress callback.
 #[derive(Default, Clone, Copy)]
 pub struct Wanted<'a> {
     pub step: Option<u64>,
@@ -83,19 +83,19 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads the newest checkpoint that verifies from the nearest tier that has it.
+/// Reads the newest valid checkpoint from the nearest tier that has it.
 ///
 /// # Errors
-/// [`Error::NothingGood`] with what was found instead.
+/// [`Error::NothingGood`] with every checkpoint that was skipped, and why.
 pub fn restore(tiers: &[Tier]) -> Result<Restored> {
     restore_with(tiers, Wanted::default(), &mut Memory::default())
 }
 
-/// Reads the checkpoint that is wanted, of a step saved several times the last good one, into memory that is there
-/// already as far as it fits. [`Restored::give_back`] returns the memory.
+/// Reads the requested checkpoint into recycled memory where it fits. If a step was saved several times, reads the last
+/// valid one. [`Restored::give_back`] returns the memory.
 ///
 /// # Errors
-/// [`Error::NothingGood`] with what was found instead.
+/// [`Error::NothingGood`] with every checkpoint that was skipped, and why.
 pub fn restore_with(tiers: &[Tier], wanted: Wanted<'_>, memory: &mut Memory) -> Result<Restored> {
     let mut n_anew = 0;
     let look = |unlisted: &mut Vec<PassedOver>| {
@@ -108,7 +108,7 @@ pub fn restore_with(tiers: &[Tier], wanted: Wanted<'_>, memory: &mut Memory) -> 
         let found = look(&mut unlisted);
         match restore_of(tiers, &found, unlisted, wanted, memory) {
             Ok(restored) if restored.passed_over.is_empty() => return Ok(restored),
-            // One that was passed over may have been moved to a farther tier after the tiers were listed.
+            // A skipped checkpoint may have moved to a farther tier since the tiers were listed.
             other if n_anew < TIMES_ANEW && look(&mut Vec::new()) != found => {
                 n_anew += 1;
                 other.into_iter().for_each(|restored| restored.give_back(memory));
@@ -152,7 +152,7 @@ fn loaded(manifest: &Manifest, regions: Vec<Region>) -> Vec<Loaded> {
     files.map(|(sum, memory)| Loaded { name: sum.name.clone(), memory, len: sum.len as usize }).collect()
 }
 
-/// All finished checkpoints with the tiers that have them, nearest first. A tier that cannot be read is passed over.
+/// All finished checkpoints with the tiers that have them, nearest first. Unreadable tiers are skipped.
 pub fn list(tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTreeMap<Name, Vec<usize>> {
     let mut found: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
     for (index, tier) in tiers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where the bytes of a checkpoint come from when it is written: the program's own memory, a copy of it, another tier.
+//! The sources of a checkpoint's bytes when it is written: the program's memory, a copy of it, or another tier.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::values::Errand;
 use crate::verify::check_length;
 use crate::{Damage, Error, Fetch, FilePlan, Manifest, Name, Result, Snapshot, damage, stream};
 
-/// Files of known names and lengths, whose bytes can be read in any order.
+/// Files with known names and lengths whose bytes can be read in any order.
 pub(crate) trait Source: Sync {
-    /// Names and lengths of those that can be written now.
+    /// Names and lengths of the files that can be written now.
     fn files(&self) -> Vec<(String, u64)>;
 
-    /// What makes the files that are written last, from what was seen of these; `None` when there are none.
+    /// Creates the files that are written last, from the checksums collected; `None` if there are none.
     fn layout(&self) -> Option<&Layout> {
         None
     }
 
-    /// The `len` bytes of a file from `offset` on, in page-aligned memory: its own, or `scratch`, which is longer; and
-    /// their crc32c.
+    /// Returns `len` bytes of a file from `offset` and their crc32c. The bytes are in page-aligned memory: the source's
+    /// own, or `scratch`, which is longer.
     fn bytes<'a>(&'a self, file: usize, offset: u64, len: usize, scratch: &'a mut [u8]) -> Result<Summed<'a>>;
 }
 
@@ -34,7 +34,7 @@ fn summed(bytes: &[u8]) -> Summed<'_> {
     (bytes, crc32c::crc32c(bytes))
 }
 
-/// The program's state, as a format wants it in files.
+/// The program's state, laid out by a format.
 pub(crate) struct Planned<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) snapshot: &'a Snapshot<'a>,
@@ -42,7 +42,7 @@ pub(crate) struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// The program's own memory, where a chunk is a part of one tensor that lies as direct writes need it.
+    /// The program's own memory, if a chunk lies within one tensor and is aligned for direct writes.
     fn in_place(&self, file: usize, offset: u64, len: usize) -> Option<&[u8]> {
         let plan = &self.layout.files[file];
         let (piece, range) = plan.pieces_of(offset..offset + len as u64).next()?;
@@ -72,7 +72,7 @@ impl Source for Planned<'_> {
     }
 }
 
-/// Small files that a format made, all of their bytes.
+/// Small files created by a format, with all their bytes.
 pub(crate) struct Made(pub(crate) Vec<FilePlan>);
 
 impl Source for Made {
@@ -86,22 +86,21 @@ impl Source for Made {
     }
 }
 
-/// Files laid out in memory, each from a page's start on.
+/// Files laid out in memory, each starting at a page boundary.
 pub(crate) struct Staged {
     layout: Layout,
-    /// Where each file starts in the memory.
+    /// The offset of each file in the memory.
     starts: Vec<usize>,
     memory: Region,
 }
 
 impl Staged {
-    /// Bytes of memory that these files take.
+    /// Bytes of memory that these files need.
     pub(crate) fn n_bytes(plans: &[FilePlan]) -> u64 {
         plans.iter().map(|plan| plan.len.next_multiple_of(PAGE as u64)).sum()
     }
 
-    /// Copies the state into the memory: what is on a device at once, the rest on as many threads as there are cores
-    /// to gain from.
+    /// Copies the state into the memory: values on a device in one call, the rest on as many threads as help.
     pub(crate) fn copy(
         layout: &Layout,
         snapshot: &Snapshot<'_>,

@@ -1,4 +1,4 @@
-//! What a checkpoint holds: named tensors, and a few strings.
+//! The content of a checkpoint: named tensors and a few strings.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes per value, rounded up: values of less than a byte lie packed, and [`Header::n_bytes`] counts them.
+    /// Bytes per value, rounded up. Values below one byte are packed; [`Header::n_bytes`] accounts for that.
     pub fn size(self) -> usize {
         self.bits().div_ceil(8)
     }
@@ -58,12 +58,12 @@ pub struct Header {
     /// Unique in a checkpoint.
     pub name: String,
     pub dtype: Dtype,
-    /// Its dimensions; none for a single value.
+    /// Its dimensions; empty for a scalar.
     pub shape: Vec<u64>,
 }
 
 impl Header {
-    /// Bytes of its values; `None` when no machine could hold them, or when the last byte would be a part of one.
+    /// Bytes of its values; `None` on overflow or if the packed values do not fill whole bytes.
     pub fn n_bytes(&self) -> Option<u64> {
         let n_values = self.shape.iter().try_fold(1_u64, |values, n| values.checked_mul(*n))?;
         let bits = u128::from(n_values) * self.dtype.bits() as u128;
@@ -71,7 +71,7 @@ impl Header {
     }
 }
 
-/// A tensor whose values are in memory or on a device, little-endian, the last dimension fastest.
+/// A tensor with values in memory or on a device, little-endian, in row-major order.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
     pub header: &'a Header,
@@ -85,12 +85,12 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// The state of a program at one moment, lent to be saved.
+/// The state of a program at one moment, borrowed for a save.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot<'a> {
     /// Its tensors, in the order in which they are written.
     pub tensors: Vec<Tensor<'a>>,
-    /// What is no tensor: the step, the state of the input pipeline, seeds.
+    /// Everything else: the step, the state of the input pipeline, seeds.
     pub notes: BTreeMap<String, String>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Snapshot<'a> {
         self.tensors.iter().map(|tensor| tensor.bytes.n_bytes()).sum()
     }
 
-    /// The device that holds values, the first where there are several.
+    /// The first device that holds values, if any.
     pub fn device(&self) -> Option<&'a dyn Elsewhere> {
         self.tensors.iter().find_map(|tensor| match tensor.bytes {
             Values::Here(_) => None,

@@ -1,8 +1,8 @@
-//! A folder with checkpoints, and the names in it.
+//! A folder of checkpoints and the names in it.
 //!
-//! `step-000000000120` is a finished checkpoint, and we give nothing else such a name: it is made under a name that
-//! starts with `.staging-` and loses its name to one that starts with `.trash-` before any of its files goes. Names sort
-//! by step. A step saved a second time is another take of it, `step-000000000120.001`, and the later take is the newer.
+//! `step-000000000120` is a finished checkpoint, and forebay gives nothing else such a name. A checkpoint is created
+//! under a name that starts with `.staging-`, and renamed to one that starts with `.trash-` before any of its files is
+//! removed. Names sort by step. Saving a step again creates `step-000000000120.001`, which is the newer one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) const STAGING: &str = ".staging-";
 pub(crate) const TRASH: &str = ".trash-";
 const LOCK: &str = ".forebay.lock";
 
-/// Which checkpoint. The greater is the newer.
+/// The name of a checkpoint. The greater is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     pub step: u64,
@@ -26,7 +26,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// Reads the name of a finished checkpoint; `None` for any other.
+    /// Parses the name of a finished checkpoint; `None` for any other name.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("step-")?;
         let (step, take) = rest.split_once('.').unwrap_or((rest, "0"));
@@ -47,14 +47,14 @@ pub struct Tier {
     pub fs: Arc<dyn Fs>,
     pub dir: PathBuf,
     pub keep: Keep,
-    /// Bytes that all checkpoints on it may take; `None` for what the file system has.
+    /// Limit on the bytes of all checkpoints; `None` for the limit of the file system.
     pub limit_bytes: Option<u64>,
-    /// Bytes of the file system that stay free.
+    /// Bytes of the file system to keep free.
     pub reserve_bytes: u64,
 }
 
 impl Tier {
-    /// A folder that keeps the last five, as far as there is room.
+    /// A folder that keeps the newest five checkpoints, space permitting.
     pub fn new(fs: Arc<dyn Fs>, dir: impl Into<PathBuf>) -> Self {
         Self { fs, dir: dir.into(), keep: Keep::default(), limit_bytes: None, reserve_bytes: 0 }
     }
@@ -63,7 +63,7 @@ impl Tier {
         self.dir.join(name.to_string())
     }
 
-    /// The finished checkpoints, oldest first: the folders with such a name. Whether it is one its manifest tells.
+    /// The finished checkpoints, oldest first: all folders with a matching name. Their manifests are not read.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -77,33 +77,33 @@ impl Tier {
         Ok(folders)
     }
 
-    /// All names that a checkpoint could have, whatever has them.
+    /// All names that match a checkpoint, regardless of what has them.
     pub(crate) fn names_of_all(&self) -> Result<Vec<Name>> {
         let mut names: Vec<Name> = self.fs.list(&self.dir)?.iter().filter_map(|name| Name::parse(name)).collect();
         names.sort();
         Ok(names)
     }
 
-    /// The file whose lock a store holds.
+    /// The lock file of a store.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join(LOCK)
     }
 
-    /// Makes the folder and those above it that are missing.
+    /// Creates the folder and its missing parents.
     pub(crate) fn make(&self) -> Result<()> {
         make_all(self.fs.as_ref(), &self.dir)
     }
 
-    /// Makes durable what is seen here, and removes what was never finished and what was being removed.
+    /// Syncs what is found here, and removes unfinished checkpoints and interrupted removals.
     ///
-    /// A process that was killed may have left names that no power cut would spare; whoever believes them and then
-    /// removes another copy loses both.
+    /// A killed process may have left names that are not durable. Trusting such a name and removing another copy would
+    /// lose both after a power cut.
     pub(crate) fn settle(&self) -> Result<()> {
         self.fs.sync_dir(&self.dir)?;
         self.unfinished()?.into_iter().try_for_each(|name| self.clear(&self.dir.join(name)))
     }
 
-    /// The folders here that have a name which only we give, and hold only what we may have put there.
+    /// Folders with names that only forebay assigns, if they contain nothing foreign.
     pub(crate) fn unfinished(&self) -> Result<Vec<String>> {
         let mut unfinished = Vec::new();
         for name in self.fs.list(&self.dir)? {
@@ -117,13 +117,13 @@ impl Tier {
 
     fn is_kind(&self, path: &Path, kind: Kind) -> Result<bool> {
         match self.fs.kind(path) {
-            // It is gone, or has a name that is no text.
+            // It is gone, or its name is not UTF-8.
             Err(Error::NotFound { .. }) => Ok(false),
             other => Ok(other? == kind),
         }
     }
 
-    /// Whether all in a folder are plain files with names that files of a checkpoint may have.
+    /// Whether a folder contains only regular files with valid names for a checkpoint.
     fn holds_only_files(&self, dir: &Path) -> Result<bool> {
         for name in self.fs.list(dir)? {
             let may_be_ours = name == MANIFEST || is_name(&name);
@@ -134,8 +134,8 @@ impl Tier {
         Ok(true)
     }
 
-    /// Whether a checkpoint's folder holds nothing but what we put there: the files that its manifest names, which may
-    /// have become something else, or any files when it does not say.
+    /// Whether a checkpoint's folder contains nothing foreign: only the names in its manifest, or any files if it has
+    /// no valid manifest.
     fn holds_only_ours(&self, name: Name) -> Result<bool> {
         let dir = self.path_of(name);
         let Ok(manifest) = read_manifest(self, name) else { return self.holds_only_files(&dir) };
@@ -148,15 +148,15 @@ impl Tier {
         Ok(true)
     }
 
-    /// A name that nothing here has, for a checkpoint that is being made or removed.
+    /// An unused name for a checkpoint that is being created or removed.
     pub(crate) fn spare_path(&self, prefix: &str, name: Name) -> Result<PathBuf> {
         let taken = self.fs.list(&self.dir)?;
         let spare = (0_u32..).map(|k| format!("{prefix}{name}-{k}")).find(|spare| !taken.contains(spare));
         Ok(self.dir.join(spare.expect("a folder has fewer names than there are numbers")))
     }
 
-    /// Removes a checkpoint so that no crash leaves half of it under its name; false when its folder holds something
-    /// that we did not put there, and it stays.
+    /// Removes a checkpoint so that no crash leaves part of it under its name; false if the folder contains foreign
+    /// files, in which case it stays.
     pub(crate) fn discard(&self, name: Name) -> Result<bool> {
         if !self.holds_only_ours(name)? {
             return Ok(false);
@@ -168,20 +168,20 @@ impl Tier {
         Ok(true)
     }
 
-    /// Removes a folder that is no checkpoint with the files in it. Links go, and not what they lead to.
+    /// Removes a folder that is not a checkpoint, with its files. Links are removed, not their targets.
     pub(crate) fn clear(&self, dir: &Path) -> Result<()> {
         self.fs.list(dir)?.iter().try_for_each(|name| self.fs.remove(&dir.join(name)))?;
         self.fs.remove_dir(dir)
     }
 
-    /// Bytes that a checkpoint may still take here, given what those that are here take.
+    /// Bytes available for another checkpoint, given the size of those present.
     pub(crate) fn room(&self, used: u64) -> Result<u64> {
         let free = self.fs.free_bytes(&self.dir)?.saturating_sub(self.reserve_bytes);
         Ok(self.limit_bytes.map_or(free, |limit| free.min(limit.saturating_sub(used))))
     }
 }
 
-/// Whether a name is one of those that [`Tier::spare_path`] gives.
+/// Whether [`Tier::spare_path`] could have assigned this name.
 fn is_spare(name: &str) -> bool {
     let rest = name.strip_prefix(STAGING).or_else(|| name.strip_prefix(TRASH));
     let parts = rest.and_then(|rest| rest.rsplit_once('-'));
@@ -199,7 +199,7 @@ fn make_all(fs: &dyn Fs, dir: &Path) -> Result<()> {
     };
     make_all(fs, parent)?;
     if let Err(error) = fs.make_dir(dir) {
-        // Another process may have made it meanwhile.
+        // Another process may have created it meanwhile.
         fs.list(dir).map_err(|_| error)?;
     }
     fs.sync_dir(parent)

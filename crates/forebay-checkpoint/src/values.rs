@@ -1,4 +1,4 @@
-//! Where the values of a tensor are: in the program's memory, or on a device that has to be asked for them.
+//! The location of a tensor's values: in memory, or on a device that copies them on request.
 
 use std::any::Any;
 use std::fmt;
@@ -7,18 +7,17 @@ use std::sync::Arc;
 
 use crate::Pages;
 
-/// A device that holds values, such as a GPU. All methods may be called from many threads, and must not panic.
+/// A device that holds values, such as a GPU. All methods may be called from many threads and must not panic.
 pub trait Elsewhere: Sync {
-    /// Copies ranges of tensors into the host's memory. All of them are there when it returns, so a device can queue
-    /// them all and wait once. In [`Mode::Async`](crate::Mode::Async) these are all ranges of a state at once,
-    /// otherwise those of a chunk.
+    /// Copies ranges of tensors into host memory. All copies are complete when it returns, so a device can queue them
+    /// all and wait once. In [`Mode::Async`](crate::Mode::Async) one call covers a whole state, otherwise one chunk.
     ///
     /// # Errors
     /// When the device failed. The save is then not made.
     fn fetch(&self, fetches: &mut [Fetch<'_>]) -> io::Result<()>;
 
-    /// Makes memory of the pool one that the device copies to at its full rate, until what is returned is dropped.
-    /// Called once for each piece of memory that states of this device are copied to, not once per save.
+    /// Registers pool memory so that the device can copy to it at full rate, until the returned value is dropped.
+    /// Called once per piece of memory, not once per save.
     ///
     /// # Errors
     /// When the device refuses. The save is then not made.
@@ -28,13 +27,13 @@ pub trait Elsewhere: Sync {
     }
 }
 
-/// A range of a tensor's bytes, and where they are to go.
+/// A range of a tensor's bytes and its destination.
 #[derive(Debug)]
 pub struct Fetch<'a> {
-    /// Which tensor, by the number that the device gave it.
+    /// The device's number for the tensor.
     pub index: usize,
     pub offset: u64,
-    /// Where it goes, which also says how long it is.
+    /// The destination; its length is the length of the range.
     pub into: &'a mut [u8],
 }
 
@@ -43,7 +42,7 @@ pub enum Values<'a> {
     Here(&'a [u8]),
     There {
         device: &'a dyn Elsewhere,
-        /// The number by which the device knows the tensor.
+        /// The device's number for the tensor.
         index: usize,
         n_bytes: u64,
     },
@@ -57,7 +56,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The bytes, when they are in memory.
+    /// The bytes, if they are in memory.
     pub fn here(&self) -> Option<&'a [u8]> {
         match self {
             Self::Here(bytes) => Some(bytes),
@@ -93,7 +92,7 @@ impl fmt::Debug for Values<'_> {
     }
 }
 
-/// What is to be fetched, device by device.
+/// Ranges to fetch, grouped by device.
 #[derive(Default)]
 pub(crate) struct Errand<'d, 'm> {
     devices: Vec<(&'d dyn Elsewhere, Vec<Fetch<'m>>)>,

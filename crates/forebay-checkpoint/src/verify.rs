@@ -1,4 +1,4 @@
-//! Reading a checkpoint whole, and believing nothing of it that its checksums do not say.
+//! Reads a whole checkpoint and checks it against its checksums.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,22 +10,22 @@ use crate::region::{Memory, Region};
 use crate::tier::Tier;
 use crate::{Damage, Error, Manifest, Name, damage};
 
-/// A manifest longer than this is not one: it would be of a checkpoint of petabytes.
+/// Longer manifests are invalid: this length corresponds to a checkpoint of petabytes.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads all of a checkpoint from its device and compares it with its manifest.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The damage found.
 pub fn verify(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     verify_paced(tier, name, &Pace::free())
 }
 
-/// The same, unless `stop` is set before its end. After each chunk `progress` hears how many bytes it had; of a good checkpoint,
-/// [`Manifest::n_bytes`] in all.
+/// The same, but returns early when `stop` is set. `progress` receives the bytes of each chunk; for an intact
+/// checkpoint they add up to [`Manifest::n_bytes`].
 ///
 /// # Errors
-/// [`Error::Stopped`] within a chunk of the stop, [`Error::Damaged`] with what is wrong with it.
+/// [`Error::Stopped`] within one chunk of the stop; [`Error::Damaged`] with the damage found.
 pub fn verify_until(tier: &Tier, name: Name, progress: &Progress<'_>, stop: &AtomicBool) -> crate::Result<Manifest> {
     match verify_paced(tier, name, &Pace::free().telling(Some(progress)).until(stop)) {
         Err(Damage::Unreadable { .. }) if stop.load(Ordering::Relaxed) => Err(Error::Stopped),
@@ -41,7 +41,7 @@ pub(crate) fn verify_paced(tier: &Tier, name: Name, pace: &Pace<'_>) -> Result<M
     Ok(manifest)
 }
 
-/// Reads all of a checkpoint into memory, verified; the files in the manifest's order.
+/// Reads all of a checkpoint into memory and verifies it; the files are in the manifest's order.
 pub(crate) fn load(
     tier: &Tier,
     name: Name,
@@ -69,7 +69,7 @@ fn load_file(
     regions: &mut Vec<Region>,
     pace: &Pace<'_>,
 ) -> Result<(), Damage> {
-    // Before memory is asked for: what a manifest says is no reason to take terabytes.
+    // Check before allocating: a corrupt manifest must not cause an allocation of terabytes.
     check_length(tier, name, sum)?;
     let mut region = memory.take(sum.len as usize).map_err(unreadable)?;
     let span = (sum.len as usize).next_multiple_of(PAGE);
@@ -78,10 +78,10 @@ fn load_file(
     outcome
 }
 
-/// Reads the manifest alone: what a checkpoint holds, if it still does.
+/// Reads only the manifest: the content of the checkpoint when it was written.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The damage found.
 pub fn read_manifest(tier: &Tier, name: Name) -> Result<Manifest, Damage> {
     read_manifest_as(tier, name, Reading::Cached)
 }
@@ -99,7 +99,7 @@ fn read_manifest_as(tier: &Tier, name: Name, reading: Reading) -> Result<Manifes
     if len > MANIFEST_BYTES_MAX {
         return Err(Damage::Foreign);
     }
-    // Whole pages, so that it can come from the device.
+    // Whole pages, so it can be read directly from the device.
     let mut bytes = Region::new(len as usize).map_err(unreadable)?;
     let n = file.read_at(0, &mut bytes).map_err(unreadable)?.min(len as usize);
     let manifest = Manifest::decode(&bytes[..n])?;
@@ -109,7 +109,7 @@ fn read_manifest_as(tier: &Tier, name: Name, reading: Reading) -> Result<Manifes
     }
 }
 
-/// Opens a checkpoint's file; `None` when there is nothing by that name.
+/// Opens a checkpoint's file; `None` if it does not exist.
 fn open(tier: &Tier, dir: &Path, name: &str, reading: Reading) -> Result<Option<Box<dyn File>>, Damage> {
     let path = dir.join(name);
     match tier.fs.open(&path, reading) {
@@ -131,7 +131,7 @@ pub(crate) fn check_length(tier: &Tier, name: Name, sum: &FileSum) -> Result<Box
     }
 }
 
-/// Reads each chunk, into the given memory or into some that is thrown away, and compares its checksum.
+/// Reads each chunk, into the given memory or a scratch buffer, and compares its checksum.
 fn check_file(
     tier: &Tier,
     name: Name,
@@ -170,7 +170,7 @@ fn check_file(
     })
 }
 
-/// An error with its causes, for those who will only read it.
+/// An error with its causes as one line of text.
 pub(crate) fn unreadable(error: Error) -> Damage {
     Damage::Unreadable { what: forebay_units::chain(&error) }
 }

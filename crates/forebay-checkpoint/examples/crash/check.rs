@@ -41,7 +41,7 @@ fn what_was_durable_is_there(tiers: &[Tier], ledger: &Ledger) -> Result<(), Stri
     for (tier, durable, kept) in [(&tiers[0], &ledger.fast, 1), (&tiers[1], &ledger.slow, n_slow)] {
         for name in newest(std::slice::from_ref(tier), durable, kept) {
             if !is_good(tier, name) && (ledger.short == Short::Nowhere || !is_good(&tiers[1], name)) {
-                return Err(format!("{name} was durable on {} and is not there", label(tier)));
+                return Err(format!("{name} was durable on {} and is missing", label(tier)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a campaign found, as a page.
+//! The result of a campaign as a page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use forebay_checkpoint::SyncPoint;
 use crate::campaign::{Done, Found, Tried};
 use crate::history::Way;
 
-/// The numbers that a campaign is judged by.
+/// The numbers of a campaign.
 pub(crate) struct Summary {
     done: Vec<Done>,
     tried: Vec<Tried>,
@@ -30,13 +30,13 @@ impl Summary {
         self.done.iter().flat_map(|done| &done.losses).collect()
     }
 
-    /// Places whose syncs could be left out without a loss anywhere.
+    /// Protocol points whose syncs could be removed without a loss on any file system.
     pub(crate) fn needless(&self) -> Vec<SyncPoint> {
         let is_found = |point: &SyncPoint| self.tried.iter().any(|t| t.point == *point && t.search.loss.is_some());
         SyncPoint::ALL.into_iter().filter(|point| !is_found(point)).collect()
     }
 
-    /// Cases by kind and place, and by way of saving.
+    /// Cases by fault, file system and way of saving.
     pub(crate) fn table(&self) -> String {
         let ways: Vec<String> = Way::all().into_iter().map(Way::name).collect();
         let mut rows: BTreeMap<(&str, &str), (Vec<usize>, usize)> = BTreeMap::new();
@@ -46,7 +46,7 @@ impl Summary {
             row.0[column] += done.n_cases;
             row.1 += done.losses.len();
         }
-        let mut text = format!("| what happens | where | {} | cases | losses |\n", ways.join(" | "));
+        let mut text = format!("| fault | file system | {} | cases | losses |\n", ways.join(" | "));
         text.push_str(&format!("|---|---|{}\n", "---:|".repeat(ways.len() + 2)));
         for ((kind, place), (cases, n_losses)) in rows {
             let cells: Vec<String> =
@@ -57,9 +57,9 @@ impl Summary {
         text
     }
 
-    /// What leaving out each place's syncs led to.
+    /// The result of removing the syncs of each protocol point.
     pub(crate) fn left_out(&self) -> String {
-        let mut text = "| syncs left out | where | cases | first loss |\n|---|---|---:|---|\n".to_owned();
+        let mut text = "| removed syncs | where | cases | first loss |\n|---|---|---:|---|\n".to_owned();
         for point in SyncPoint::ALL {
             for tried in self.tried.iter().filter(|tried| tried.point == point) {
                 let loss = tried.search.loss.as_deref().unwrap_or("none");
@@ -74,14 +74,15 @@ impl Summary {
         let n_searched: usize = self.tried.iter().map(|tried| tried.search.n_cases).sum();
         format!(
             "# Crash campaign\n\nWritten by `cargo xtask crash --summary FILE`. {date}, Linux {kernel}, {n_cores} cores, \
-             {:.0} s.\n\n**{} cases, {} losses.** Each case is a history of two saves, a drain and a prune after two \
-             drained checkpoints, with something that goes wrong at one of its file-system operations (each of them in \
-             turn). After it: what was reported durable on a tier is there and verifies; whatever has a checkpoint's name \
-             verifies and holds the state of its step; restore returns the newest of them; the next save, drain and \
-             restore work. *ext4* and *xfs* are real ones on loop devices, cut off by `FS_IOC_SHUTDOWN` without a flush; \
-             *folder* is a plain folder.\n\n{}\n## One sync left out\n\nThe same cases with the syncs of one place left out, until \
-             something was lost: {n_searched} cases. A file system with one journal keeps the order of what it writes, so \
-             that some of these syncs are needed only where nothing promises that: there the model shows the loss.\n\n{}",
+             {:.0} s.\n\n**{} cases, {} losses.** Each case saves twice, drains and prunes, starting \
+             from two drained checkpoints, and injects a fault at one file-system operation; every operation is tried in \
+             turn. After the fault: every checkpoint that was reported durable on a tier exists and verifies; every folder \
+             with the name of a checkpoint verifies and holds the state of its step; restore returns the newest of them; \
+             the next save, drain and restore work. *ext4* and *xfs* are real file systems on loop devices, shut down by \
+             `FS_IOC_SHUTDOWN` without a flush; *folder* is an ordinary folder.\n\n{}\n## With one sync removed\n\nThe same \
+             cases with the syncs at one point of the protocol removed, until a checkpoint was lost: {n_searched} cases. A \
+             file system with a single journal preserves the order of writes, so it survives without some of these syncs. \
+             POSIX does not guarantee that order; the model shows the loss.\n\n{}",
             self.seconds,
             self.n_cases(),
             self.losses().len(),

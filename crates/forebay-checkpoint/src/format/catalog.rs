@@ -1,4 +1,4 @@
-//! What a checkpoint holds and where, and reading one thing of it.
+//! What a checkpoint contains, where it is stored, and how to read one entry.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,12 +6,12 @@ use std::io;
 use super::{Error, Place};
 use crate::Header;
 
-/// Files by name, of which ranges can be read.
+/// Named files with random-access reads.
 pub trait Source {
-    /// A file's length in bytes; an error of kind `NotFound` when there is none of that name.
+    /// A file's length in bytes; an error of kind `NotFound` if the file does not exist.
     fn size(&self, file: &str) -> io::Result<u64>;
 
-    /// Fills `into` with the file's bytes from `offset` on, all of it or an error.
+    /// Fills `into` with the file's bytes from `offset`: completely, or returns an error.
     fn read_at(&self, file: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
@@ -35,29 +35,29 @@ impl<B: AsRef<[u8]>> Source for BTreeMap<String, B> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub header: Header,
-    /// The file of its values: an index of [`Catalog::files`].
+    /// The file that holds its values: an index into [`Catalog::files`].
     pub file: usize,
     pub offset: u64,
     pub n_bytes: u64,
-    /// Their crc32c, where the format keeps it.
+    /// The crc32c of its values, if the format stores one.
     pub crc32c: Option<u32>,
 }
 
-/// A tensor of strings: not state of a model, but other programs keep some in their checkpoints.
+/// A string tensor. It is not model state, but other programs store some in their checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strings {
     pub name: String,
     pub shape: Vec<u64>,
-    /// In row-major order: the last dimension runs fastest.
+    /// In row-major order: the last dimension varies fastest.
     pub values: Vec<Vec<u8>>,
 }
 
-/// The name under which `tf.train.Checkpoint` describes its Python objects. Without it the variables are all there.
+/// The entry in which `tf.train.Checkpoint` describes its Python objects. The variables can be read without it.
 const OBJECT_GRAPH: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 impl Strings {
-    /// Whether this is TensorFlow's description of the Python objects that the variables belonged to, which every
-    /// checkpoint of `tf.train.Checkpoint` has, and which is no state.
+    /// Whether this is TensorFlow's object graph, which describes the Python objects that owned the variables. Every
+    /// checkpoint of `tf.train.Checkpoint` has one; it is not model state.
     pub fn is_object_graph(&self) -> bool {
         self.name == OBJECT_GRAPH && self.shape.is_empty()
     }
@@ -73,10 +73,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Reads one tensor and no other, and verifies it where the format can.
+    /// Reads one tensor, and verifies it if the format stores checksums.
     ///
     /// # Errors
-    /// When there is no such tensor, its bytes cannot be read, or they are not those that were written.
+    /// When the tensor does not exist, cannot be read, or fails its checksum.
     pub fn read(&self, source: &dyn Source, name: &str) -> Result<Vec<u8>, Error> {
         let entry = self.tensors.iter().find(|entry| entry.header.name == name);
         let entry = entry.ok_or_else(|| Error::NoTensor { name: name.to_owned() })?;
@@ -85,13 +85,13 @@ impl Catalog {
         Ok(bytes)
     }
 
-    /// Reads an entry of this catalog into memory of its length, and verifies it where the format can.
+    /// Reads an entry of this catalog into `into`, and verifies it if the format stores checksums.
     ///
     /// # Errors
-    /// When its bytes cannot be read, or they are not those that were written.
+    /// When the bytes cannot be read or fail their checksum.
     ///
     /// # Panics
-    /// When `into` is not of the entry's length.
+    /// When `into` does not have the entry's length.
     pub fn read_into(&self, source: &dyn Source, entry: &Entry, into: &mut [u8]) -> Result<(), Error> {
         assert_eq!(into.len() as u64, entry.n_bytes, "memory for one tensor");
         let place = Place { file: &self.files[entry.file] };
@@ -116,7 +116,8 @@ pub(super) fn read(place: Place<'_>, source: &dyn Source, offset: u64, n_bytes: 
     Ok(bytes)
 }
 
-/// Memory for a range, after a look at whether the file still has it: a wrong length must not become an allocation.
+/// Allocates memory for a range after checking that the file still contains it: a wrong length must not cause an
+/// allocation.
 fn zeroed(place: Place<'_>, source: &dyn Source, offset: u64, n_bytes: u64) -> Result<Vec<u8>, Error> {
     let found = len_of(place, source)?.saturating_sub(offset);
     match usize::try_from(n_bytes) {

@@ -1,45 +1,45 @@
-//! What can be wrong with the files of a checkpoint, or with a snapshot that is to become one.
+//! Errors in the files of a checkpoint, or in a snapshot to be saved.
 
 use std::io;
 
-/// Why a checkpoint could not be read, or a snapshot not be laid out.
+/// Why a checkpoint could not be read or a snapshot could not be laid out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file is missing or the system could not read it.
+    /// A file is missing or could not be read.
     #[error("reading {file}")]
     Io { file: String, source: io::Error },
-    /// The file ends before the thing it describes does.
+    /// The file ends too early.
     #[error("{file}: {what} at offset {offset}: truncated: {needed} bytes needed, {found} found")]
     Truncated {
         file: String,
         what: String,
         offset: u64,
         needed: u64,
-        /// How many of the needed bytes are there.
+        /// How many of the needed bytes exist.
         found: u64,
     },
-    /// The bytes are not those that were written.
+    /// The checksum does not match.
     #[error("{file}: {what} at offset {offset}: checksum: expected {expected:#010x}, found {found:#010x}")]
     Checksum { file: String, what: String, offset: u64, expected: u32, found: u32 },
     /// A field has a value that the format does not allow.
     #[error("{file}: {what} at offset {offset}: expected {expected}, found {found}")]
     Invalid { file: String, what: String, offset: u64, expected: String, found: String },
-    /// The checkpoint may well be valid, but this library does not read it.
+    /// The checkpoint may be valid, but this library cannot read it.
     #[error("{file}: not supported: {what}")]
     Unsupported { file: String, what: String },
-    /// The checkpoint holds no tensor of that name.
-    #[error("no tensor is named {name:?}")]
+    /// The checkpoint has no tensor with this name.
+    #[error("no tensor named {name:?}")]
     NoTensor { name: String },
-    /// The format has no way to write this snapshot.
-    #[error("cannot be saved as {format}: {what}")]
+    /// The format cannot represent this snapshot.
+    #[error("cannot save as {format}: {what}")]
     Unsavable { format: &'static str, what: String },
-    /// The checksums handed over do not cover a tensor exactly once.
+    /// The collected checksums do not cover a tensor exactly once.
     #[error("checksums of tensor {index}: expected bytes from offset {expected}, found {found}")]
     Uncovered { index: usize, expected: u64, found: u64 },
 }
 
-/// A file under decoding: makes errors that name it.
+/// A file being decoded; builds errors that name it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) file: &'a str,

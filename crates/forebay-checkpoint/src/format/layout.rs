@@ -1,4 +1,4 @@
-//! Where the bytes of a checkpoint go.
+//! The layout of a checkpoint: which bytes go where.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::Sums;
 use crate::{FilePlan, Piece, Snapshot};
 
-/// Makes the last files of a checkpoint from the crc32c of each tensor.
+/// Creates the last files of a checkpoint from the crc32c of each tensor.
 type Closing = dyn Fn(&[u32]) -> Vec<FilePlan> + Send + Sync;
 
-/// The files of a checkpoint: those that hold the values, and small ones that are written after them.
+/// The files of a checkpoint: those that hold the values, and small ones that are written last.
 #[derive(Clone)]
 pub struct Layout {
     /// The files that hold the tensors' bytes.
@@ -19,52 +19,52 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Files of no format's making, in this order.
+    /// A layout of custom files, in this order, without any format.
     pub fn from_plans(files: Vec<FilePlan>) -> Self {
         Self::new(files, 0)
     }
 
-    /// Files that are known without a look at the values.
+    /// A layout whose files are all known before the values are read.
     pub(super) fn new(files: Vec<FilePlan>, n_tensors: usize) -> Self {
         Self { files, closing: None, n_tensors }
     }
 
-    /// The same, and files to be made from the checksums.
+    /// The same, with further files to be created from the checksums.
     pub(super) fn closed_by(self, closing: impl Fn(&[u32]) -> Vec<FilePlan> + Send + Sync + 'static) -> Self {
         Self { closing: Some(Arc::new(closing)), ..self }
     }
 
-    /// The files that can be written only now, from the crc32c of each tensor in the snapshot's order; to be written in
-    /// this order. None when the format has no checksums. Their names and lengths do not depend on the checksums.
+    /// The files that depend on the crc32c of each tensor (in the snapshot's order); write them in this order. Empty
+    /// when the format has no checksums. Their names and lengths do not depend on the checksums.
     ///
     /// # Panics
-    /// When the format has checksums, and there are not as many as tensors.
+    /// When the format has checksums and `sums` does not have one per tensor.
     pub fn close(&self, sums: &[u32]) -> Vec<FilePlan> {
         let Some(closing) = &self.closing else { return Vec::new() };
         assert_eq!(sums.len(), self.n_tensors, "a checksum for each tensor");
         closing(sums)
     }
 
-    /// The checksums that [`close`](Self::close) needs, none of the bytes seen yet; `None` where it needs none.
+    /// An empty set of the checksums that [`close`](Self::close) needs; `None` if it needs none.
     pub fn sums(&self) -> Option<Sums> {
         self.closing.as_ref().map(|_| Sums::planned(&self.files, self.n_tensors))
     }
 
-    /// The files that are written last, with checksums that are not yet right.
+    /// The files that are written last, with placeholder checksums.
     pub(crate) fn last_files(&self) -> Vec<FilePlan> {
         self.close(&vec![0; self.n_tensors])
     }
 
-    /// Whether it was planned for so many tensors.
+    /// Whether it was planned for this number of tensors.
     pub(crate) fn is_of(&self, n_tensors: usize) -> bool {
         self.closing.is_none() || self.n_tensors == n_tensors
     }
 
-    /// All files at once, for a writer that wants to know every byte beforehand. Where the format has checksums, that
-    /// costs a pass over the values.
+    /// All files at once, for a writer that needs every byte in advance. If the format has checksums, this reads all
+    /// values once.
     ///
     /// # Panics
-    /// When the snapshot has other tensors than the one that was planned, or values that are not in memory.
+    /// When the snapshot has different tensors from the planned one, or values that are not in memory.
     pub fn complete(mut self, snapshot: &Snapshot<'_>) -> Vec<FilePlan> {
         if self.closing.is_some() {
             let sums = Sums::of(snapshot).finish().expect("every tensor was seen whole");
@@ -73,7 +73,7 @@ impl Layout {
         self.files
     }
 
-    /// Bytes of all files, those written last included.
+    /// Total bytes of all files, including those written last.
     pub fn n_bytes(&self) -> u64 {
         self.files.iter().chain(&self.last_files()).map(|file| file.len).sum()
     }
@@ -85,7 +85,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// A small file whose bytes are known.
+/// A small file whose bytes are known in advance.
 pub(super) fn small_file(name: String, bytes: Vec<u8>) -> FilePlan {
     FilePlan::new(name, vec![Piece::Bytes(bytes)])
 }

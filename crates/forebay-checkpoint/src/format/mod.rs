@@ -1,10 +1,10 @@
-//! How a snapshot lies in files, and how it is found there again. Opens nothing.
+//! File formats of checkpoints: how a snapshot is laid out in files and found again. Performs no I/O.
 //!
-//! A [`Format`] plans before it writes: from names, types and shapes it says which bytes of which tensor stand where
-//! ([`Layout`]), so that a writer may go through the files in pieces of any size and with any number of threads.
-//! What depends on the values (a checksum of each tensor) is gathered on the way by [`Sums`] and goes into small files
-//! that are written last. Reading goes the other way: a [`Source`] gives ranges of files, a [`Catalog`] says where each
-//! tensor is, and one tensor is read without the rest.
+//! A [`Format`] plans before it writes: from names, types and shapes it derives which bytes of which tensor go where
+//! ([`Layout`]). A writer can then process the files in pieces of any size with any number of threads. Checksums of
+//! tensors depend on the values; [`Sums`] collects them during the write, and they go into small files that are written
+//! last. For reading, a [`Source`] provides ranges of files and a [`Catalog`] locates each tensor, so one tensor can be
+//! read without the rest.
 //!
 //! ```
 //! use forebay_checkpoint::format;
@@ -47,66 +47,67 @@ pub use sums::Sums;
 /// A way to lay out a checkpoint in files.
 ///
 /// # Laws
-/// - Planning reads no values: two snapshots that differ in values alone have the same plan.
+/// - Planning reads no values: snapshots that differ only in values have the same plan.
 /// - The planned files together hold every byte of every tensor exactly once.
-/// - What was planned, written and opened is the same snapshot: names, types, shapes, values and notes. The order of
-///   the tensors may differ.
-/// - Opening reads the directory of tensors, notes and strings, never the values. It never panics and never asks for bytes
-///   that the files do not have, whatever is in them.
-/// - Every tensor of a catalog lies within its file, has the length of its shape, and overlaps no other.
-/// - A file that was cut short is an error, at the latest when a tensor is read. So is a flipped bit where the format
-///   has checksums.
+/// - A snapshot that is planned, written and opened keeps its names, types, shapes, values and notes. The order of the
+///   tensors may change.
+/// - Opening reads the tensor directory, notes and strings, never the values. It never panics and never requests bytes
+///   beyond the end of a file, even if the files are corrupt.
+/// - Every tensor of a catalog lies within its file, has the length given by its shape, and overlaps no other.
+/// - A truncated file is an error, at the latest when a tensor is read. So is a flipped bit if the format has
+///   checksums.
 pub trait Format: Sync {
-    /// Its name on command lines and in manifests.
+    /// Its name on the command line and in manifests.
     fn name(&self) -> &'static str;
 
-    /// Whether tensors carry checksums, so that [`Layout::close`] needs them and reading verifies.
+    /// Whether tensors have checksums: [`Layout::close`] then needs them and reads are verified.
     fn has_checksums(&self) -> bool;
 
-    /// The stem of the checkpoint that a file of this name opens; `None` when it is no such file.
+    /// The stem of the checkpoint that a file with this name belongs to; `None` if the name does not match the format.
     fn stem<'a>(&self, file: &'a str) -> Option<&'a str>;
 
-    /// Says which bytes go where.
+    /// Derives which bytes go where.
     ///
     /// # Errors
-    /// [`Error::Unsavable`] when the format has no way to write a name, a type or a shape, or when a tensor's bytes are
-    /// not those of its shape.
+    /// [`Error::Unsavable`] when the format cannot represent a name, type or shape, or when the length of a tensor does
+    /// not match its shape.
     fn plan(&self, stem: &str, snapshot: &Snapshot<'_>) -> Result<Layout, Error>;
 
-    /// Says what a checkpoint holds and where.
+    /// Reads what a checkpoint contains and where.
     ///
     /// # Errors
-    /// When files are missing, damaged, or use what this library does not read.
+    /// When files are missing, damaged, or use features that this library does not read.
     fn open(&self, stem: &str, source: &dyn Source) -> Result<Catalog, Error>;
 }
 
-/// The first is the default where none is named.
+/// All formats; the first is the default.
 pub const FORMATS: [&dyn Format; 2] = [&Safetensors, &Bundle];
 
 pub fn named(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// The format and the stem of the checkpoint that a file of this name opens.
+/// The format and stem of the checkpoint that a file with this name belongs to.
 pub fn recognise(file: &str) -> Option<(&'static dyn Format, &str)> {
     FORMATS.into_iter().find_map(|format| format.stem(file).map(|stem| (format, stem)))
 }
 
-/// Checks what no format can write: an odd stem, two tensors of one name, bytes that are not those of the shape.
+/// Checks for what no format can write: an invalid stem, duplicate tensor names, or a length that does not match the
+/// shape.
 fn check(format: &'static str, stem: &str, snapshot: &Snapshot<'_>) -> Result<(), Error> {
     let unsavable = |what: String| Err(Error::Unsavable { format, what });
     if stem.is_empty() || stem.contains(['/', '\0']) {
-        return unsavable(format!("{stem:?} is no name of a file"));
+        return unsavable(format!("{stem:?} is not a valid file name"));
     }
     let mut names = std::collections::HashSet::new();
     for tensor in &snapshot.tensors {
         let (name, n_bytes) = (&tensor.header.name, tensor.bytes.n_bytes());
         if !names.insert(name) {
-            return unsavable(format!("two tensors are named {name:?}"));
+            return unsavable(format!("duplicate tensor name {name:?}"));
         }
         if tensor.header.n_bytes() != Some(n_bytes) {
             let shape = (tensor.header.dtype, &tensor.header.shape);
-            return unsavable(format!("tensor {name:?} of {shape:?} has {n_bytes} bytes"));
+            return unsavable(format!("tensor {name:?} has {n_bytes} bytes, which does not match its shape {shape:?}"));
         }
     }
     Ok(())

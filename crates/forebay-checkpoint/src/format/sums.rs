@@ -1,11 +1,11 @@
-//! Checksums of tensors, gathered while their bytes pass by in pieces and in any order.
+//! Checksums of tensors, collected while their bytes are processed in pieces and in any order.
 
 use std::collections::BTreeMap;
 
 use super::Error;
 use crate::{FilePlan, Piece, Snapshot};
 
-/// The crc32c of each tensor of a snapshot, while it is computed.
+/// The crc32c of each tensor of a snapshot, being computed.
 #[derive(Debug, Clone)]
 pub struct Sums {
     tensors: Vec<Parts>,
@@ -14,18 +14,18 @@ pub struct Sums {
 #[derive(Debug, Clone, Default)]
 struct Parts {
     n_bytes: u64,
-    /// Length and crc32c of each part, by where it begins.
+    /// Length and crc32c of each part, keyed by its offset.
     parts: BTreeMap<u64, (u64, u32)>,
 }
 
 impl Sums {
-    /// None of the snapshot's bytes seen yet.
+    /// Starts with no bytes seen.
     pub fn new(snapshot: &Snapshot<'_>) -> Self {
         let parts = |n_bytes| Parts { n_bytes, parts: BTreeMap::new() };
         Self { tensors: snapshot.tensors.iter().map(|tensor| parts(tensor.bytes.n_bytes())).collect() }
     }
 
-    /// None of the bytes seen yet of tensors that lie in these files.
+    /// Starts with no bytes seen, for tensors stored in these files.
     pub(super) fn planned(files: &[FilePlan], n_tensors: usize) -> Self {
         let mut tensors = vec![Parts::default(); n_tensors];
         for piece in files.iter().flat_map(|file| &file.pieces) {
@@ -36,7 +36,7 @@ impl Sums {
         Self { tensors }
     }
 
-    /// All of the snapshot's bytes seen at once.
+    /// The checksums of a complete snapshot.
     ///
     /// # Panics
     /// When values are not in memory.
@@ -49,33 +49,33 @@ impl Sums {
         sums
     }
 
-    /// Takes in `n_bytes` of a tensor from `offset` on, whose crc32c is known. A part that begins where
-    /// another did replaces it, so that a write can be done again.
+    /// Adds `n_bytes` of a tensor at `offset` with a known crc32c. A part with the same offset as an earlier one
+    /// replaces it, so a write can be repeated.
     ///
     /// # Panics
-    /// When the snapshot has no such tensor.
+    /// When the snapshot has no tensor with this index.
     pub fn add(&mut self, index: usize, offset: u64, n_bytes: u64, crc32c: u32) {
         if n_bytes > 0 {
             self.tensors[index].parts.insert(offset, (n_bytes, crc32c));
         }
     }
 
-    /// Takes in bytes of a planned file from `offset` on, as [`FilePlan::fill`] gave them.
+    /// Adds bytes of a planned file from `offset`, as returned by [`FilePlan::fill`].
     ///
     /// # Panics
-    /// When the plan is not one of this snapshot.
+    /// When the plan does not belong to this snapshot.
     pub fn add_filled(&mut self, plan: &FilePlan, offset: u64, bytes: &[u8]) {
         self.add_seen(&Seen::of(plan, offset, bytes, crc32c::crc32c(bytes)));
     }
 
-    /// Takes in parts that were looked at before.
+    /// Adds parts that were computed separately.
     pub(crate) fn add_seen(&mut self, seen: &Seen) {
         for part in &seen.parts {
             self.add(part.index, part.offset, part.n_bytes, part.crc32c);
         }
     }
 
-    /// Takes in what another pair of eyes saw of the same snapshot.
+    /// Merges checksums of other parts of the same snapshot.
     pub fn merge(&mut self, other: Self) {
         for (mine, theirs) in self.tensors.iter_mut().zip(other.tensors) {
             mine.parts.extend(theirs.parts);
@@ -85,13 +85,13 @@ impl Sums {
     /// The crc32c of each tensor.
     ///
     /// # Errors
-    /// When a byte was not seen, or is in two parts.
+    /// When a byte was not seen or belongs to two parts.
     pub fn finish(&self) -> Result<Vec<u32>, Error> {
         self.tensors.iter().enumerate().map(|(index, parts)| parts.combine(index)).collect()
     }
 }
 
-/// What one pair of eyes saw of a planned file, apart from the sums, so that many threads can look at once.
+/// Checksums of parts of a planned file, kept apart from [`Sums`] so that many threads can compute at once.
 pub(crate) struct Seen {
     parts: Vec<Part>,
 }
@@ -104,7 +104,7 @@ struct Part {
 }
 
 impl Seen {
-    /// Looks at bytes of a planned file from `offset` on, whose crc32c is known.
+    /// Adds bytes of a planned file from `offset` with a known crc32c.
     pub(crate) fn of(plan: &FilePlan, offset: u64, bytes: &[u8], whole: u32) -> Self {
         let (mut parts, mut rest) = (Vec::new(), bytes);
         for (piece, within) in plan.pieces_of(offset..offset + bytes.len() as u64) {

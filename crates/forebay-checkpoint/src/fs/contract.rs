@@ -1,4 +1,4 @@
-//! The laws of [`Fs`], held against each file system and each wrapper.
+//! The laws of [`Fs`], checked against each file system and each wrapper.
 
 use std::path::Path;
 use std::sync::Arc;

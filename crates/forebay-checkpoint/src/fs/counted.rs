@@ -1,4 +1,4 @@
-//! A file system that counts the bytes that pass, so that a monitor can read the rate every second.
+//! A file system that counts the bytes moved, so a monitor can sample the rate every second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::pass::{pass_on_file, pass_on_names};
 use super::{File, Fs, Reading};
 use crate::Result;
 
-/// Bytes moved so far; clones look at the same.
+/// Bytes moved so far; clones share the counters.
 #[derive(Debug, Clone, Default)]
 pub struct Counters {
     read: Arc<AtomicU64>,
@@ -25,7 +25,7 @@ impl Counters {
     }
 }
 
-/// Counts what is read from and written to the files of another file system, when it is done.
+/// Counts completed reads and writes of another file system.
 #[derive(Clone)]
 pub struct CountedFs {
     inner: Arc<dyn Fs>,

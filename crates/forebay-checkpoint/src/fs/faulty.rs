@@ -1,5 +1,5 @@
-//! A file system that counts its operations and goes wrong at the k-th: the power fails, an operation fails, space runs
-//! out, a device vanishes. It can also leave out the syncs of one place in the protocol, to show that they are needed.
+//! A file system that counts its operations and fails at the k-th: power cut, failed operation, no space left, or a
+//! vanished device. It can also skip the syncs at one point of the protocol, to show that they are needed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,34 +12,35 @@ use crate::manifest::MANIFEST;
 use crate::tier::{STAGING, TRASH};
 use crate::{Error, Operation, Result};
 
-/// What goes wrong; operations are counted from 0.
+/// The fault to inject; operations are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cut {
     Never,
-    /// This operation and all after it do not happen.
+    /// This operation and all later ones do not happen.
     Off(u64),
-    /// This one operation fails with an I/O error. A sync that failed may be repeated, and then lies.
+    /// This one operation fails with an I/O error. A sync that failed may be repeated, and then falsely reports
+    /// success.
     Fail(u64),
-    /// From this operation on, nothing that takes space finds any.
+    /// From this operation on, everything that needs space fails.
     Full(u64),
-    /// From this operation on, nothing below this folder can be reached.
+    /// From this operation on, nothing below this folder is reachable.
     Gone(u64, PathBuf),
 }
 
-/// A place in the protocol where something is synced.
+/// A point in the protocol that syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPoint {
     Data,
     Manifest,
-    /// The folder that the checkpoint is made in.
+    /// The folder in which the checkpoint is created.
     Staging,
-    /// The tier's folder, after the checkpoint got its name.
+    /// The tier's folder, after the checkpoint was renamed into place.
     Commit,
-    /// The tier's folder, after a checkpoint lost its name and before its files go.
+    /// The tier's folder, after a checkpoint was renamed away and before its files are removed.
     Trash,
-    /// The tier's folder, when it is opened and before what is seen there is believed.
+    /// The tier's folder at opening, before its listing is trusted.
     Open,
 }
 
@@ -53,7 +54,7 @@ struct Script {
     left_out: Option<SyncPoint>,
     n_operations: AtomicU64,
     done: AtomicBool,
-    /// What a name in this folder was last changed to, since its last sync.
+    /// The last rename in this folder since its last sync.
     renamed: Mutex<BTreeMap<PathBuf, String>>,
 }
 
@@ -68,7 +69,7 @@ impl FaultyFs {
         Self::scripted(inner, cut, None)
     }
 
-    /// As [`new`](Self::new), and leaves out the syncs of one place.
+    /// As [`new`](Self::new), but skips the syncs at one point.
     pub fn without(inner: Arc<dyn Fs>, cut: Cut, left_out: SyncPoint) -> Self {
         Self::scripted(inner, cut, Some(left_out))
     }
@@ -97,7 +98,7 @@ impl FaultyFs {
 }
 
 impl Script {
-    /// Counts an operation, and says whether it goes wrong.
+    /// Counts an operation and decides whether it fails.
     fn enter(&self, operation: Operation, path: &Path) -> Result<()> {
         let k = self.n_operations.fetch_add(1, Ordering::SeqCst);
         let failed = match &self.cut {
@@ -120,7 +121,7 @@ impl Script {
         self.left_out == Some(point)
     }
 
-    /// Which place of the protocol syncs this folder now.
+    /// The protocol point at which this folder is synced now.
     fn point_of_folder(&self, dir: &Path) -> SyncPoint {
         let renamed = self.renamed.lock().expect("no holder of this lock panics").remove(dir);
         match renamed {
@@ -218,7 +219,7 @@ struct FaultyFile {
     path: PathBuf,
     inner: Box<dyn File>,
     script: Arc<Script>,
-    /// A sync of it failed: the kernel took its pages for written, and says from now on that all is well.
+    /// A sync failed. The kernel marked the pages clean, so later syncs report success.
     lost: AtomicBool,
 }
 

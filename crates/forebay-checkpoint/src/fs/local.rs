@@ -1,8 +1,8 @@
-//! The machine's own file systems.
+//! Local file systems.
 //!
-//! Whole pages are written and read with O_DIRECT, because it keeps its rate when the cores are busy and leaves the
-//! page cache to the training data; the rest of the last page goes through the cache. Both reach the same file, and one
-//! fsync covers both.
+//! Whole pages are written and read with O_DIRECT: it keeps its rate when the cores are busy, and leaves the page cache
+//! to the training data. The rest of the last page goes through the cache. Both reach the same file, and one fsync
+//! covers both.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,8 +15,9 @@ use super::{File, Fs, Guard, Kind, PAGE, Reading};
 use crate::error::Context;
 use crate::{Error, Operation, Result};
 
-/// Writes at once. Four saturate a disk whose bytes lie ready; while some threads copy and sum, as many others write. Measured on a
-/// virtio disk with 2 cores, 600 MB, beside four bare writes: 0.83 of their rate with 4, 0.84 with 6, 0.88 with 8.
+/// Writes in flight. Four saturate a disk if the bytes are ready; while some threads copy and checksum, the others
+/// write. Measured on a virtio disk with 2 cores, 600 MB, relative to four bare writes: 0.83 of their rate with 4, 0.84
+/// with 6, 0.88 with 8.
 const IN_FLIGHT: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,7 +40,7 @@ impl Fs for LocalFs {
     }
 
     fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>> {
-        // Opening a pipe would otherwise wait for its writer.
+        // Opening a pipe would otherwise block until it has a writer.
         let mut options = OpenOptions::new();
         let cached = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
         let cached = cached.context(Operation::Open, path)?;
@@ -86,7 +87,7 @@ impl Fs for LocalFs {
         // SAFETY: two NUL-terminated strings that outlive the call.
         let rc = unsafe { libc::renameat2(at, from_c.as_ptr(), at, to_c.as_ptr(), libc::RENAME_NOREPLACE) };
         match check(rc) {
-            // Not every file system knows the flag; a folder still replaces no folder that holds anything.
+            // Some file systems do not support the flag. Even then, a folder cannot replace a non-empty folder.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 fs::rename(from, to).context(Operation::Rename, from)
             }
@@ -120,7 +121,7 @@ impl Fs for LocalFs {
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        // What a link leads to is not ours to write to.
+        // Never write through a link.
         let file = options.custom_flags(libc::O_NOFOLLOW).open(path);
         let mut file = file.context(Operation::Lock, path)?;
         // SAFETY: a valid descriptor.
@@ -139,7 +140,7 @@ impl Fs for LocalFs {
     }
 }
 
-/// The lock goes with the last descriptor, at the latest when the process ends.
+/// The lock is released with its last descriptor, at the latest when the process ends.
 #[derive(Debug)]
 struct LocalGuard {
     file: fs::File,
@@ -149,7 +150,7 @@ impl Guard for LocalGuard {}
 
 impl Drop for LocalGuard {
     fn drop(&mut self) {
-        // A process that is just being started has our descriptors until it has begun: closing ours would not be enough.
+        // A child process that is being started holds our descriptors until exec, so closing ours is not enough.
         // SAFETY: a valid descriptor.
         unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
     }
@@ -158,7 +159,7 @@ impl Drop for LocalGuard {
 struct LocalFile {
     path: PathBuf,
     cached: fs::File,
-    /// The same file without the page cache, where the file system can do that.
+    /// The same file opened without the page cache, if the file system supports it.
     direct: Option<fs::File>,
 }
 
@@ -170,7 +171,8 @@ impl File for LocalFile {
         // SAFETY: a valid descriptor and plain integers.
         let done = check(unsafe { libc::fallocate(self.cached.as_raw_fd(), 0, 0, len as libc::off_t) });
         match done {
-            // It only finds a full device earlier and keeps the file in one piece: a file system may do without.
+            // Preallocation only detects a full device earlier and keeps the file contiguous; a file system may lack
+            // it.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
             other => other.context(Operation::Allocate, &self.path),
         }
@@ -194,7 +196,7 @@ impl File for LocalFile {
                 other => other.context(Operation::Read, &self.path)?,
             };
             filled += n;
-            // Only the end of the file stops a direct read inside a page, and no aligned read can follow.
+            // A direct read stops inside a page only at the end of the file, and no aligned read can follow.
             if n == 0 || direct.is_some() && filled % PAGE != 0 {
                 break;
             }
@@ -211,7 +213,7 @@ impl File for LocalFile {
     }
 }
 
-/// Tells the kernel that this thread's I/O, and that of threads it starts, can wait for everybody else's.
+/// Lowers the I/O priority of this thread and of the threads it starts below everything else.
 pub fn lower_io_priority() {
     const WHO_PROCESS: libc::c_long = 1;
     const BEST_EFFORT_LOWEST: libc::c_long = 2 << 13 | 7;

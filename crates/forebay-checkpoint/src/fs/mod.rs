@@ -1,13 +1,14 @@
-//! The few file-system operations that a durable save is made of.
+//! The few file-system operations that a durable save needs.
 //!
-//! They are a trait so that each of them can be counted ([`CountedFs`]), paced ([`ShapedFs`]), made to fail
-//! ([`FaultyFs`]), or done on a model that forgets after a crash whatever was not synced ([`ModelFs`]). Nothing above
-//! knows which one it works on.
+//! They are a trait so that each can be counted ([`CountedFs`]), rate-limited ([`ShapedFs`]), made to fail
+//! ([`FaultyFs`]), or run on a model that loses unsynced data in a crash ([`ModelFs`]). The code above does not know
+//! which one it uses.
 //!
 //! # Laws
-//! - What a file holds survives a power cut after its `sync` returned; its name does after `sync_dir` of its folder.
-//! - `rename` replaces nothing: the new name must be free. It is all or nothing, also in a power cut.
-//! - After a failed `sync` nothing is known about the file any more, and a second `sync` may lie.
+//! - A file's content survives a power cut once its `sync` returned; its name does once `sync_dir` of its folder
+//!   returned.
+//! - `rename` replaces nothing: the new name must not exist. It is atomic, even in a power cut.
+//! - After a failed `sync` the file's state is unknown, and a second `sync` may falsely report success.
 
 #[cfg(test)]
 mod contract;
@@ -30,18 +31,18 @@ pub use stopping::StoppingFs;
 
 use crate::Result;
 
-/// What every Linux file system accepts as alignment of direct I/O.
+/// The alignment for direct I/O that every Linux file system accepts.
 pub(crate) const PAGE: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// From the device, not from memory, where the file system can.
+    /// From the device, not from memory, if the file system supports it.
     Direct,
     /// Through the page cache.
     Cached,
 }
 
-/// What a name leads to, without following it.
+/// The type of a directory entry; links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Folder,
@@ -50,107 +51,107 @@ pub enum Kind {
     Other,
 }
 
-/// A file system with checkpoints on it. All methods block; all may be called from many threads.
+/// A file system that stores checkpoints. All methods block and may be called from many threads.
 pub trait Fs: Send + Sync {
-    /// What this is, in a few words, for the record.
+    /// A short description for the record.
     fn description(&self) -> String;
 
-    /// How many writes or reads at once serve it best.
+    /// The number of concurrent reads or writes that suits it best.
     fn in_flight(&self) -> usize;
 
-    /// Makes a new file, to write and to read.
+    /// Creates a new file for writing and reading.
     ///
     /// # Errors
-    /// When there is one already, or it cannot be made.
+    /// When it exists already or cannot be created.
     fn create(&self, path: &Path) -> Result<Box<dyn File>>;
 
-    /// Opens a plain file for reading; no link is followed.
+    /// Opens a regular file for reading; links are not followed.
     ///
     /// # Errors
-    /// [`Error::NotFound`](crate::Error::NotFound) when there is none.
+    /// [`Error::NotFound`](crate::Error::NotFound) when it does not exist.
     fn open(&self, path: &Path, reading: Reading) -> Result<Box<dyn File>>;
 
-    /// Makes a folder; its parent must be there.
+    /// Creates a folder; its parent must exist.
     ///
     /// # Errors
-    /// When there is one already, or it cannot be made.
+    /// When it exists already or cannot be created.
     fn make_dir(&self, path: &Path) -> Result<()>;
 
     /// Removes an empty folder.
     ///
     /// # Errors
-    /// When it is not empty or not there.
+    /// When it is not empty or does not exist.
     fn remove_dir(&self, path: &Path) -> Result<()>;
 
     /// The names in a folder, sorted.
     ///
     /// # Errors
-    /// [`Error::NotFound`](crate::Error::NotFound) when there is no such folder.
+    /// [`Error::NotFound`](crate::Error::NotFound) when the folder does not exist.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 
-    /// What a name leads to; a link is not followed.
+    /// The type of a directory entry; links are not followed.
     ///
     /// # Errors
-    /// [`Error::NotFound`](crate::Error::NotFound) when there is nothing by that name.
+    /// [`Error::NotFound`](crate::Error::NotFound) when nothing has this name.
     fn kind(&self, path: &Path) -> Result<Kind>;
 
-    /// Gives a file or folder another name, which must be free.
+    /// Renames a file or folder; the new name must not exist.
     ///
     /// # Errors
-    /// When it cannot; both names are then as before.
+    /// When it fails; both names are then unchanged.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Removes a file, or a link without what it leads to.
+    /// Removes a file, or a link without its target.
     ///
     /// # Errors
-    /// When it is not there or cannot be removed.
+    /// When it does not exist or cannot be removed.
     fn remove(&self, path: &Path) -> Result<()>;
 
     /// Makes the names in a folder durable.
     ///
     /// # Errors
-    /// When that failed; nothing is then known about names changed since the last time.
+    /// When it failed; the state of names changed since the last sync is then unknown.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Makes everything on the file system of this folder durable, whoever wrote it.
+    /// Makes everything on the folder's file system durable, including data of other programs.
     ///
     /// # Errors
-    /// When that failed.
+    /// When it failed.
     fn sync_all(&self, dir: &Path) -> Result<()>;
 
-    /// Bytes that may still be written in this folder.
+    /// Free space in this folder, in bytes.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 
-    /// Takes the lock file, and writes its holder's name into it. It is free again when the guard is dropped, and when
-    /// the process ends, however it ends.
+    /// Takes the lock file and writes the holder's name into it. The lock is released when the guard is dropped or the
+    /// process ends for any reason.
     ///
     /// # Errors
-    /// [`Error::Locked`](crate::Error::Locked) with the name of the one who has it.
+    /// [`Error::Locked`](crate::Error::Locked) with the name of the holder.
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Guard>>;
 }
 
 /// Holds a lock until it is dropped.
 pub trait Guard: Send + Sync + std::fmt::Debug {}
 
-/// An open file. Threads may read and write different ranges of it at once.
+/// An open file. Threads may read and write different ranges concurrently.
 pub trait File: Send + Sync {
-    /// Reserves space for that many bytes, which is also the file's length from now on.
+    /// Reserves space for `n_bytes`, which also becomes the file's length.
     ///
     /// # Errors
-    /// [`Error::Full`](crate::Error::Full) when there is not that much.
+    /// [`Error::Full`](crate::Error::Full) when the space is not available.
     fn allocate(&self, len: u64) -> Result<()>;
 
-    /// Writes all the bytes at an offset. Page-aligned memory at a page-aligned offset goes straight to the device.
+    /// Writes all bytes at an offset. Page-aligned memory at a page-aligned offset goes directly to the device.
     ///
     /// # Errors
-    /// When not all could be written.
+    /// When not everything could be written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Reads until the slice is full or the file ends; returns how much there was. A direct read needs page-aligned
-    /// memory, offset and length, and is a cached one otherwise.
+    /// Reads until the slice is full or the file ends; returns the number of bytes read. A direct read needs
+    /// page-aligned memory, offset and length; otherwise the read goes through the cache.
     ///
     /// # Errors
     /// When reading fails.
@@ -159,12 +160,12 @@ pub trait File: Send + Sync {
     /// The file's length.
     ///
     /// # Errors
-    /// When it cannot be asked for.
+    /// When it cannot be determined.
     fn n_bytes(&self) -> Result<u64>;
 
-    /// Makes what was written durable.
+    /// Makes the written data durable.
     ///
     /// # Errors
-    /// When that failed. The file is then lost: see the laws.
+    /// When it failed. The file is then lost: see the laws.
     fn sync(&self) -> Result<()>;
 }

@@ -1,8 +1,8 @@
-//! A file system in memory that forgets, in a crash, what was not synced.
+//! An in-memory file system that loses unsynced data in a crash.
 //!
-//! It promises no more than POSIX does: a file's bytes are safe after its own sync, a name after its folder's. What was
-//! not synced may survive or not, page by page and name by name; [`Crash`] says which. A real file system is kinder and
-//! orders much of it, so that a protocol that holds here holds there.
+//! It guarantees no more than POSIX: a file's bytes are safe after its own sync, a name after the sync of its folder.
+//! Unsynced data may survive or not, page by page and name by name; [`Crash`] decides. Real file systems order many of
+//! these writes, so a protocol that is safe here is safe there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,13 +14,13 @@ use forebay_units::random::Random;
 use super::{File, Fs, Guard, Kind, PAGE, Reading};
 use crate::{Error, Operation, Result};
 
-/// What of the unsynced is found after a crash.
+/// Which unsynced data survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
     Nothing,
-    /// All: the machine had just written it.
+    /// All of it: the machine had just written it.
     All,
-    /// Names and lengths, but no bytes: files of the right length that hold zeros.
+    /// Names and lengths but no bytes: files have the right length and hold zeros.
     Lengths,
     /// Each page and each name at random, from this seed.
     Some(u64),
@@ -58,14 +58,14 @@ struct State {
     opened: Vec<(PathBuf, Reading)>,
 }
 
-/// The model. Clones share one content; a [`fork`](Self::fork) has its own.
+/// The model. Clones share their content; a [`fork`](Self::fork) is independent.
 #[derive(Debug, Clone)]
 pub struct ModelFs {
     state: Arc<Mutex<State>>,
 }
 
 impl ModelFs {
-    /// An endless file system with these folders in its root, durable.
+    /// An unlimited file system with these folders in its root, durable.
     pub fn with_dirs(names: &[&str]) -> Self {
         let state = State {
             nodes: vec![Node::dir()],
@@ -82,23 +82,23 @@ impl ModelFs {
         model
     }
 
-    /// Another file system with the same content, synced and not.
+    /// An independent file system with the same content, both synced and unsynced.
     pub fn fork(&self) -> Self {
         Self { state: Arc::new(Mutex::new(self.lock_state().clone())) }
     }
 
-    /// What was opened since this was last asked, and how.
+    /// The files opened since the last call, and how.
     #[cfg(test)]
     pub(crate) fn take_opened(&self) -> Vec<(PathBuf, Reading)> {
         std::mem::take(&mut self.lock_state().opened)
     }
 
-    /// Sets the bytes that all files together may take.
+    /// Limits the total bytes of all files.
     pub fn set_capacity(&self, bytes: u64) {
         self.lock_state().capacity = bytes;
     }
 
-    /// Cuts the power: what is there from now on is what had been made durable, and of the rest what `crash` says.
+    /// Cuts the power: durable data stays, and `crash` decides about the rest.
     pub fn crash(&self, crash: Crash) {
         let mut state = self.lock_state();
         let mut coin = Random::new(match crash {
@@ -137,10 +137,10 @@ impl ModelFs {
         state.locks.clear();
     }
 
-    /// Overwrites bytes of a file as a failing device would, durable and unnoticed.
+    /// Overwrites bytes of a file as a failing device would: durable and silent.
     ///
     /// # Errors
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let mut state = self.lock_state();
         let id = state.find(Operation::Open, path)?;
@@ -192,7 +192,7 @@ impl State {
         Ok(Change::Add(name_of(path), self.nodes.len() - 1))
     }
 
-    /// Bytes of all files that a name leads to.
+    /// Total bytes of all files that have a name.
     fn used(&self, id: usize) -> u64 {
         match &self.nodes[id] {
             Node::File { current, .. } => current.len() as u64,
@@ -233,7 +233,7 @@ impl Fs for ModelFs {
         "a model in memory".to_owned()
     }
 
-    /// One, so that the operations of a save have one order.
+    /// One, so the operations of a save have a fixed order.
     fn in_flight(&self) -> usize {
         1
     }

@@ -1,4 +1,4 @@
-//! What a file system that lies before another does not look at: it passes it on to its `inner` one.
+//! The operations that a wrapping file system passes unchanged to its `inner` one.
 
 /// The operations on names, in an `impl Fs`.
 macro_rules! pass_on_names {

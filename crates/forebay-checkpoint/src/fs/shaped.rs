@@ -1,4 +1,4 @@
-//! A file system as slow as another device: what a tier costs where the kernel's throttling cannot be had.
+//! A file system slowed down to the speed of another device, for tiers where kernel throttling is not available.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::pass::{pass_on_file, pass_on_names};
 use super::{File, Fs, Reading};
 use crate::Result;
 
-/// A file system whose reads and writes take the time that the profile's device would need.
+/// A file system whose reads and writes take as long as on the profile's device.
 #[derive(Clone)]
 pub struct ShapedFs {
     inner: Arc<dyn Fs>,
@@ -18,7 +18,7 @@ pub struct ShapedFs {
 }
 
 impl ShapedFs {
-    /// Shapes `inner` after the profile, by the system's clock.
+    /// Shapes `inner` after the profile, using the system clock.
     pub fn new(inner: Arc<dyn Fs>, profile: Profile) -> Self {
         Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
     }
@@ -37,7 +37,7 @@ impl Fs for ShapedFs {
         format!("{} (shaped in process) over {}", self.device.profile().name, self.inner.description())
     }
 
-    /// Two: the next is ready when the device is, and a stream still goes on where it ended.
+    /// Two: the next request is ready when the device is, and a stream stays sequential.
     fn in_flight(&self) -> usize {
         2
     }

@@ -8,7 +8,7 @@ use super::pass::{pass_on_file, pass_on_names};
 use super::{File, Fs, Reading};
 use crate::{Error, Result};
 
-/// Passes everything on until a flag is set. From then on nothing is created, read or written, with [`Error::Stopped`];
+/// Passes everything on until a flag is set. After that, creating, reading and writing fail with [`Error::Stopped`];
 /// names can still be listed and removed.
 pub struct StoppingFs {
     inner: Arc<dyn Fs>,

@@ -1,8 +1,9 @@
-//! The drain: what a farther tier lacks and wants is copied there, read back, and only then may go from the nearer one.
+//! The drain: copies missing checkpoints to the farther tier and reads them back. Only then may the nearer tier remove
+//! them.
 //!
-//! What is left to do is seen from the tiers themselves, so that a drain goes on after a crash where it was, and needs
-//! no journal. A copy that was cut off has no checkpoint's name and is made anew; one that was not read back, because the
-//! process was killed before, is read back by the next.
+//! The remaining work is derived from the tiers themselves. A drain therefore resumes after a crash and needs no
+//! journal. An interrupted copy does not have the name of a checkpoint and is copied again. A copy that was not read
+//! back because the process was killed is read back by the next drain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::source::Copied;
 use crate::verify::{read_manifest, verify_paced};
 use crate::{Damage, Error, Manifest, Name, Progress, Result};
 
-/// What one look at all that is to be drained came to.
+/// The result of one pass over everything that is to be drained.
 #[derive(Default)]
 struct Round {
     n_drained: usize,
@@ -35,7 +36,7 @@ impl Round {
 }
 
 impl Shared {
-    /// What the drain thread does: drains whenever there is something to drain, until it is stopped.
+    /// Body of the drain thread: drains whenever there is work, until stopped.
     pub(super) fn drain_behind(&self) {
         lower_io_priority();
         loop {
@@ -51,7 +52,7 @@ impl Shared {
             drop(state);
             let round = self.drain_round(None);
             let mut state = self.lock();
-            // At once, so that a waiter that returns with an error finds it in `take_errors` too.
+            // Set this immediately, so a waiter that returns with an error also finds it in `take_errors`.
             (state.is_draining, state.drain_error) = (false, round.first_error());
             state.troubles.extend(round.troubles);
             drop(state);
@@ -59,8 +60,7 @@ impl Shared {
         }
     }
 
-    /// Copies all that farther tiers lack and want; returns how many copies were made, or the first of what went wrong
-    /// and was not told yet.
+    /// Copies everything that farther tiers need. Returns the number of copies made, or the first unreported error.
     pub(super) fn drain_all(&self, progress: Option<&Progress<'_>>) -> Result<usize> {
         let round = self.drain_round(progress);
         let mut state = self.lock();
@@ -71,7 +71,7 @@ impl Shared {
         state.troubles.pop_first().map_or(Ok(round.n_drained), |(_, error)| Err(error))
     }
 
-    /// Tries each checkpoint that a farther tier lacks and wants: one that cannot be drained does not hold up the others.
+    /// Tries each checkpoint that a farther tier needs. One failure does not hold up the others.
     fn drain_round(&self, progress: Option<&Progress<'_>>) -> Round {
         let _turn = self.draining.lock().expect("no holder of this lock panics");
         let mut round = Round { troubles: self.tell_damaged(), ..Round::default() };
@@ -97,7 +97,7 @@ impl Shared {
         round
     }
 
-    /// Damage that is seen from a manifest keeps a checkpoint from being tried, but is reported all the same.
+    /// A checkpoint whose manifest shows damage is not tried, but it is reported.
     fn tell_damaged(&self) -> Vec<(About, Error)> {
         let untold = self.lock().untold();
         self.lock().told.extend(&untold);
@@ -109,7 +109,7 @@ impl Shared {
         untold.into_iter().filter_map(of).collect()
     }
 
-    /// Decides what is drained next, which stays where it is until it is.
+    /// Chooses the next checkpoint to drain and protects it from removal until it is drained.
     fn begin_next(&self, tried: &BTreeSet<(usize, Name)>) -> About {
         let is_short = (1..self.tiers.len()).any(|to| {
             let left = self.lock().undrained_to(&self.tiers, to);
@@ -125,7 +125,7 @@ impl Shared {
         next
     }
 
-    /// Makes sure that the next tier has a good copy; false when it had one already.
+    /// Ensures that the next tier has a good copy; false if it already had one.
     fn drain_one(&self, from: usize, name: Name, progress: Option<&Progress<'_>>) -> Result<bool> {
         let pace = self.drain_pace().telling(progress);
         let near = &self.tiers[from];
@@ -136,7 +136,7 @@ impl Shared {
             return Ok(false);
         }
         if there.is_some() {
-            // A copy that does not verify: the good one takes its place, if it is one.
+            // Replace a copy that fails verification with the good one.
             verify_paced(near, name, &pace).map_err(|damage| self.found_damaged(from, name, damage))?;
             self.discard_copy(from + 1, name)?;
         }
@@ -152,7 +152,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Reads what was found on the next tier: whether it is this checkpoint and good.
+    /// Reads the copy found on the next tier: is it the same checkpoint, and intact?
     fn is_there_already(&self, from: usize, name: Name, manifest: &Manifest, pace: &Pace<'_>) -> Result<bool> {
         let far = &self.tiers[from + 1];
         let found = verify_paced(far, name, pace);
@@ -196,7 +196,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that a checkpoint is safe on the next tier.
+    /// Marks a checkpoint as safe on the next tier.
     fn drained(&self, from: usize, name: Name) {
         let mut state = self.lock();
         state.troubles.remove(&Some((from, name)));
@@ -207,7 +207,7 @@ impl Shared {
         self.changed();
     }
 
-    /// Removes what need not stay, and then what it takes for the next checkpoint to find room at once.
+    /// Removes what the rules do not keep, then frees space for the next checkpoint in advance.
     fn tidy_after(&self, from: usize, troubles: &mut Vec<(About, Error)>) {
         self.prune(from + 1, Damaged::Stay, troubles);
         self.prune(from, Damaged::Stay, troubles);

@@ -1,4 +1,4 @@
-//! What a caller holds of a save that goes on in the background.
+//! The caller's handle of a save that continues in the background.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use crate::{Error, Name, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Copied: the caller may change its state. It survives nothing.
+    /// Copied: the caller may change its state. Survives nothing.
     Staged,
-    /// It survives a power cut, on the tier it was first written to.
+    /// Survives a power cut, on the tier it was first written to.
     DurableFast,
-    /// It survives a power cut, on the last tier, and was read back there.
+    /// Survives a power cut, on the last tier, and was read back there.
     DurableSlow,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is as safe as was asked for.
+    /// The requested stage is reached.
     Reached,
-    /// It was not made, because those before it were not finished.
+    /// Not saved, because earlier saves were not finished.
     Skipped,
-    /// A newer one took its place on the way.
+    /// A newer save replaced it.
     Superseded,
 }
 
@@ -42,11 +42,11 @@ impl Handle {
         self.name
     }
 
-    /// Blocks until the checkpoint is that safe, or will never be. Where nothing drains in the background
-    /// ([`Options::drains_behind`](super::Options)), a farther tier is reached when another thread drains.
+    /// Blocks until the checkpoint reaches this stage or never will. Without a background drain
+    /// ([`Options::drains_behind`](super::Options)), a farther tier is reached only when another thread drains.
     ///
     /// # Errors
-    /// What went wrong with it; [`Error::Stopped`] when the store was closed before.
+    /// The error of this save; [`Error::Stopped`] when the store was closed first.
     pub fn wait(&self, level: Level) -> Result<Fate> {
         let mut state = self.shared.lock();
         loop {
@@ -66,7 +66,7 @@ impl Handle {
             let is_idle = level == Level::DurableSlow && !state.drain_wanted && !state.is_draining;
             let mut own = (0..state.tiers.len()).filter_map(|tier| state.troubles.get(&Some((tier, self.name))));
             match own.next().or(state.drain_error.as_ref()) {
-                // A waiter gets the drain's error; the drain is tried again after the next save.
+                // A waiter gets the drain's error; the drain is retried after the next save.
                 Some(error) if is_idle && state.drain_error.is_some() => return Err(error.clone()),
                 _ => state = self.shared.wait(state),
             }

@@ -1,8 +1,8 @@
-//! Checkpoints over tiers, nearest first: saved, drained, kept, removed.
+//! Checkpoints on several tiers, nearest first: save, drain, keep, remove.
 //!
-//! A save is written to one tier by the commit protocol; everything else happens in the background. A save that
-//! fails there is reported once, by the next save; an error of the drain fails no save and is reported by
-//! [`Store::take_errors`], the next [`Store::drain`], or [`Store::close`].
+//! A save writes to one tier by the commit protocol; everything else happens in the background. A save that fails in
+//! the background is reported once, by the next save. An error of the drain fails no save; [`Store::take_errors`], the
+//! next [`Store::drain`] or [`Store::close`] reports it.
 
 mod drain;
 mod handle;
@@ -41,37 +41,37 @@ pub enum Mode {
     Async,
 }
 
-/// What happens to a save when those before it are not finished and it finds no room: no memory of the pool, no space on
-/// the first tier that draining has not freed yet.
+/// What happens to a save that finds no space because earlier saves are not finished: no memory in the pool, or no
+/// space on the first tier until the drain frees some.
 ///
-/// Where there is room, none of them matters. A checkpoint that waits to be drained is then given up, under each policy,
-/// when the farther tier's [`Keep`](crate::Keep) would remove it as soon as it arrived, because of newer ones that are
-/// there or on their way. To get every checkpoint onto the slow tier, keep every one there.
+/// With enough space, the policies behave the same. Under each policy, a checkpoint that waits to be drained is dropped
+/// when the farther tier's [`Keep`](crate::Keep) would remove it on arrival in favour of newer ones. To get every
+/// checkpoint onto the slow tier, keep every checkpoint there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenBehind {
     #[default]
     Wait,
     Skip,
-    /// It takes the place of an older one: in memory of the oldest that is not yet being written; on the first tier of
-    /// the oldest that is not being drained and has a newer good one beside it. It waits when there is none: a pool of
-    /// one state has none, and the newest checkpoint that is durable never goes before the next one is.
+    /// Replaces an older checkpoint: in memory, the oldest that is not being written yet; on the first tier, the oldest
+    /// that is not being drained and for which a newer good one exists. Waits if there is none: a pool of one state has
+    /// none, and the newest durable checkpoint stays until the next one is durable.
     Coalesce,
 }
 
 #[derive(Debug, Clone)]
 pub struct Options {
     pub mode: Mode,
-    /// What a save does that finds no room.
+    /// What a save does when it finds no space.
     pub when_behind: WhenBehind,
-    /// Bytes per chunk: one write, one checksum. Whole pages.
+    /// Bytes per chunk: one write and one checksum each. A multiple of the page size.
     pub chunk_bytes: usize,
-    /// Bytes of memory that states may be copied into, in [`Mode::Async`]; `None` for what one state takes. With one a save
-    /// waits, or is skipped, until the one before it is written; there is nothing that it could take the place of.
+    /// Bytes of memory for copies of the state in [`Mode::Async`]; `None` for the size of one state. With one state a
+    /// save waits, or is skipped, until the previous one is written; there is nothing to replace.
     pub pool_bytes: Option<u64>,
-    /// The most that draining copies, in bytes per second; it reads back what it copied at the same rate at the most.
+    /// The limit on draining, in bytes per second; reading back obeys the same limit.
     pub drain_bytes_per_s: Option<u64>,
     pub durability: Durability,
-    /// Whether draining and pruning go on by themselves, or only when [`Store::drain`] is called.
+    /// Whether draining and pruning run in the background, or only when [`Store::drain`] is called.
     pub drains_behind: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Shared {
     change: Condvar,
     stop_saving: AtomicBool,
     stop_draining: AtomicBool,
-    /// The drain's rate does not matter any more.
+    /// Ignore the drain's rate limit.
     hurry: AtomicBool,
     draining: Mutex<()>,
     /// Held from the decision to remove a checkpoint until it is removed.
@@ -118,14 +118,14 @@ impl Shared {
         self.change.wait(state).expect("no holder of this lock panics")
     }
 
-    /// Waits for any change, or a while; unless the work it is for is to stop.
+    /// Waits for any change or a timeout, unless the work is to stop.
     fn wait_unless_stopped<'a>(&self, state: MutexGuard<'a, State>, pace: &Pace<'_>) -> Result<MutexGuard<'a, State>> {
         pace.before(0)?;
         let Some(nap) = pace.nap() else { return Ok(self.wait(state)) };
         Ok(self.change.wait_timeout(state, nap).expect("no holder of this lock panics").0)
     }
 
-    /// Waits until something changed since `seen`, unless it is to stop.
+    /// Waits until something changed since `seen`, unless the work is to stop.
     fn wait_for_change(&self, seen: u64, pace: &Pace<'_>) -> Result<()> {
         let mut state = self.lock();
         while state.n_changes == seen {
@@ -139,14 +139,14 @@ impl Shared {
         self.change.notify_all();
     }
 
-    /// Writes a checkpoint to a tier that should have room for it.
+    /// Writes a checkpoint to a tier that should have space for it.
     fn write_with_room(&self, tier: usize, name: Name, metric: Option<f64>, source: &dyn Source) -> Result<Manifest> {
         let writing = Writing { chunk_bytes: self.options.chunk_bytes, durability: self.options.durability };
         let is_last = tier + 1 == self.tiers.len();
         loop {
             match commit::commit(&self.tiers[tier], name, metric, source, writing) {
-                // Somebody else took the room that there was. What lies on the next tier too can go for it; what would
-                // only go once this one is there cannot, because it may never be.
+                // Another program took the space. Checkpoints that the next tier also has may be removed for it. Those
+                // that may go only once this one exists must stay, because this save may still fail.
                 Err(Error::Full { .. }) if !is_last && self.remove_for_room(tier) => {}
                 other => return other,
             }
@@ -154,18 +154,19 @@ impl Shared {
     }
 }
 
-/// What was left when a store was closed.
+/// What remained when a store was closed.
 #[derive(Debug)]
 #[must_use]
 pub struct Closed {
     pub counts: Counts,
-    /// Checkpoints that a farther tier still lacks, or that were not read back there; the next opening drains them.
+    /// Checkpoints that a farther tier still needs or that were not read back there; drained when a store is next
+    /// opened.
     pub n_undrained: usize,
-    /// Errors of the background work that were not reported yet.
+    /// Errors of background work that were not reported yet.
     pub errors: Vec<Error>,
 }
 
-/// Checkpoints over tiers. One process at a time has a store on a folder.
+/// Checkpoints on several tiers. Only one process at a time may have a store on a folder.
 #[derive(Debug)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -181,15 +182,15 @@ enum Thread {
 }
 
 impl Store {
-    /// Opens the tiers, nearest first: locks them, makes durable what is seen there, removes what was never finished,
-    /// and starts to drain what an earlier run left.
+    /// Opens the tiers, nearest first: locks them, syncs what is found there, removes unfinished checkpoints, and
+    /// starts to drain what an earlier run left.
     ///
     /// # Errors
-    /// [`Error::Locked`] with its holder when another process has one of them; what the system says when a tier cannot
-    /// be read or written.
+    /// [`Error::Locked`] with the holder when another process has one of them; an I/O error when a tier cannot be read
+    /// or written.
     ///
     /// # Panics
-    /// When there is no tier, or a chunk is not whole pages.
+    /// When there is no tier, or the chunk size is not a multiple of the page size.
     pub fn open(tiers: Vec<Tier>, options: Options) -> Result<Self> {
         assert!(!tiers.is_empty(), "a store has at least one tier");
         let is_whole_pages = options.chunk_bytes > 0 && options.chunk_bytes.is_multiple_of(PAGE);
@@ -229,53 +230,53 @@ impl Store {
         Ok(())
     }
 
-    /// Drains in the caller's own time until farther tiers lack nothing they want, and removes what the rules do not
-    /// keep, but nothing that is damaged; returns how many copies were made. One that cannot be drained does not hold up
-    /// the others.
+    /// Drains in the calling thread until farther tiers need nothing more, and removes what the rules do not keep,
+    /// except damaged checkpoints. Returns the number of copies made. One failure does not hold up the other
+    /// checkpoints.
     ///
     /// # Errors
-    /// The first of what went wrong; [`take_errors`](Self::take_errors) has the others.
+    /// The first error; [`take_errors`](Self::take_errors) has the others.
     pub fn drain(&self) -> Result<usize> {
         self.shared.drain_all(None)
     }
 
-    /// The same, telling after each chunk how many bytes it had: once when it is copied, once when it is read back.
-    /// What lay there already is only read.
+    /// The same, with a progress callback: each chunk is reported once when copied and once when read back. A chunk
+    /// that the farther tier already has is only read.
     ///
     /// # Errors
-    /// What went wrong; the rest stays to be drained.
+    /// The first error; the rest remains to be drained.
     pub fn drain_with(&self, progress: &Progress<'_>) -> Result<usize> {
         self.shared.drain_all(Some(progress))
     }
 
-    /// What farther tiers lack and want, or have without having been verified.
+    /// What farther tiers need, or have unverified.
     pub fn undrained(&self) -> Undrained {
         self.shared.lock().undrained(&self.shared.tiers)
     }
 
-    /// Errors of the drain or a removal in the background that were not reported yet. They refuse no save, and
-    /// what was drained at a later try is not among it.
+    /// Unreported errors of a background drain or removal. They fail no save. Errors of checkpoints that were drained
+    /// at a later attempt are not included.
     pub fn take_errors(&self) -> Vec<Error> {
         std::mem::take(&mut self.shared.lock().troubles).into_values().collect()
     }
 
-    /// From now on the drain ignores its rate limit: a save waits for the room that it makes.
+    /// From now on the drain ignores its rate limit: a save waits for the space that it frees.
     pub fn hurry(&self) {
         self.shared.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// Makes a drain or a pruning in progress end with [`Error::Stopped`] at its next chunk, whichever thread began it, and none
-    /// begins again.
+    /// Makes a drain or prune in progress end with [`Error::Stopped`] at its next chunk, on any thread, and prevents
+    /// new ones.
     pub fn stop_draining(&self) {
         self.shared.stop_draining.store(true, Ordering::Relaxed);
         self.shared.changed();
     }
 
-    /// Removes from each tier what its rules do not keep and what may go.
+    /// Removes from each tier the checkpoints that its rules do not keep.
     ///
     /// # Errors
-    /// What went wrong, or [`Error::Stopped`] after [`stop_draining`](Self::stop_draining); what was not removed is still
-    /// whole.
+    /// The first error, or [`Error::Stopped`] after [`stop_draining`](Self::stop_draining). Checkpoints that were not
+    /// removed are intact.
     pub fn prune(&self) -> Result<()> {
         let is_to_stop = || self.shared.stop_draining.load(Ordering::Relaxed);
         let mut troubles = Vec::new();
@@ -289,18 +290,18 @@ impl Store {
         first.map_or(Ok(()), |(_, error)| Err(error)).and(stopped.unwrap_or(Ok(())))
     }
 
-    /// Reads the newest checkpoint that verifies from the nearest tier that has it.
+    /// Reads the newest valid checkpoint from the nearest tier that has it.
     ///
     /// # Errors
-    /// [`Error::NothingGood`] with what was found instead.
+    /// [`Error::NothingGood`] with every checkpoint that was skipped, and why.
     pub fn restore(&self) -> Result<Restored> {
         crate::restore(&self.shared.tiers)
     }
 
-    /// Reads the checkpoint that is wanted, into memory of an earlier restore as far as it fits.
+    /// Reads the requested checkpoint, reusing memory of an earlier restore where it fits.
     ///
     /// # Errors
-    /// [`Error::NothingGood`] with what was found instead.
+    /// [`Error::NothingGood`] with every checkpoint that was skipped, and why.
     pub fn restore_with(&self, wanted: Wanted<'_>, memory: &mut Memory) -> Result<Restored> {
         crate::restore_with(&self.shared.tiers, wanted, memory)
     }
@@ -313,7 +314,8 @@ impl Store {
         &self.shared.tiers
     }
 
-    /// Finishes the saves that were begun, on the first tier, and stops. What is not drained stays for the next opening.
+    /// Finishes the saves in progress on the first tier and stops. Undrained checkpoints are drained when a store is
+    /// next opened.
     pub fn close(mut self) -> Closed {
         self.stop();
         let mut state = self.shared.lock();
@@ -327,8 +329,9 @@ impl Store {
         if self.shared.lock().is_closed {
             return;
         }
-        // The drain goes on until all is written: it may be what makes the room. Where nothing is being written, it need not
-        // hurry: it would finish copies that were reported as left to the next start.
+        // The drain continues until everything is written, because a save may need the space that it frees. When
+        // nothing is being written, it keeps its rate limit: otherwise it would finish copies that were reported as
+        // left for the next start.
         if self.shared.lock().stages.values().any(|stage| matches!(stage, Stage::Begun | Stage::Staged)) {
             self.hurry();
         }
@@ -340,7 +343,7 @@ impl Store {
             }
         }
         if self.shared.options.drains_behind {
-            // What was saved last may have come after the drain thread's last look.
+            // The last save may have come after the drain thread's last pass.
             let mut troubles = Vec::new();
             (0..self.shared.tiers.len()).for_each(|tier| self.shared.prune(tier, Damaged::Stay, &mut troubles));
             self.shared.lock().troubles.extend(troubles);
@@ -361,7 +364,7 @@ fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<Joi
     spawned.map_err(|source| Error::Thread { name, source: Arc::new(source) })
 }
 
-/// Bytes that files of these lengths and their manifest take on a disk.
+/// Bytes that files of these lengths and their manifest take on disk.
 fn bytes_on_disk(lens: impl Iterator<Item = u64>, chunk_bytes: u64) -> u64 {
     const LINES: u64 = 4096;
     let (page, crc) = (PAGE as u64, 9);
@@ -376,7 +379,7 @@ fn lock(tier: &Tier) -> Result<Box<dyn Guard>> {
     })
 }
 
-/// This process as text, for the error of another that finds the tier locked.
+/// Identifies this process in the error of another that finds the tier locked.
 fn holder() -> String {
     let mut name = [0_u8; 256];
     // SAFETY: the buffer is valid for its length less one, so that a NUL stays at its end.

@@ -1,8 +1,8 @@
-//! Room for the next checkpoint: what may be removed from a tier, and when.
+//! Frees space for the next checkpoint: what may be removed from a tier, and when.
 //!
-//! A tier gives up a checkpoint only when that loses nothing: the next tier has a copy of it that was read back and is
-//! the same, or no rule keeps it and a newer one is known to be good. What is known is what this store itself
-//! wrote or read; a checkpoint found at opening is read before anything is removed on its account.
+//! A tier removes a checkpoint only when nothing is lost: the next tier has an identical copy that was read back, or no
+//! rule keeps the checkpoint and a newer one is known to be good. A checkpoint is known to be good if this store wrote
+//! or read it; one that was found at opening is read before anything is removed in its favour.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -19,17 +19,17 @@ pub(super) enum Room {
     Skip,
 }
 
-/// What becomes of damaged checkpoints that the rules do not keep.
+/// What happens to damaged checkpoints that the rules do not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damaged {
     /// They stay for inspection, unless a farther tier has a good copy.
     Stay,
-    /// They go, when a newer one is good.
+    /// They are removed if a newer one is good.
     Go,
 }
 
 impl Shared {
-    /// Makes room on a tier for a checkpoint that a caller wants to save, by the policy when there is none.
+    /// Frees space on a tier for a save; applies the policy if there is none.
     pub(super) fn make_room(&self, tier: usize, bytes: u64, pace: &Pace<'_>) -> Result<Room> {
         let mut has_waited = false;
         let n_rounds = self.lock().n_rounds;
@@ -43,7 +43,7 @@ impl Shared {
                 continue;
             }
             if !self.can_wait(tier, n_rounds)? {
-                // The drain may have made the room and ended since it was looked at.
+                // The drain may have freed space and ended since the last check.
                 if self.lock().n_changes != seen {
                     continue;
                 }
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// Whether the drain will make room here. A drain that began after `n_rounds` and failed will not: its error.
+    /// Whether the drain will free space here. If a drain that began after `n_rounds` failed, returns its error.
     fn can_wait(&self, tier: usize, n_rounds: u64) -> Result<bool> {
         let mut state = self.lock();
         if !self.is_background() || tier + 1 == self.tiers.len() {
@@ -73,7 +73,7 @@ impl Shared {
         }
         match &state.drain_error {
             Some(error) if state.n_rounds > n_rounds => Err(error.clone()),
-            // It is asked to try again.
+            // Ask the drain to try again.
             _ => {
                 state.drain_wanted = true;
                 self.change.notify_all();
@@ -87,21 +87,21 @@ impl Shared {
         Ok(self.tiers[tier].room(used)? >= bytes)
     }
 
-    /// What to tell when nothing on a tier may go for a checkpoint.
+    /// The error when no checkpoint of a tier may be removed.
     pub(super) fn no_room(&self, tier: usize, wanted: u64) -> Result<Error> {
-        // The lock is not held while the file system is asked, which may take its time.
+        // Release the lock first: querying the file system may take long.
         let used = self.lock().used(tier);
         let free = self.tiers[tier].room(used)?;
         Ok(Error::NoRoom { path: self.tiers[tier].dir.clone(), wanted, free })
     }
 
-    /// Removes the oldest checkpoint of a tier that may go, also one that it would like to keep; false when there is
-    /// none. What cannot be removed is no reason not to remove another.
+    /// Removes the oldest checkpoint of a tier that may be removed, even one that the rules keep; false if there is
+    /// none. If one cannot be removed, tries the next.
     pub(super) fn remove_for_room(&self, tier: usize) -> bool {
         let is_last = tier + 1 == self.tiers.len();
         let mut candidates: Vec<Name> = self.lock().tiers[tier].keys().copied().collect();
         if is_last {
-            // Those that go anyway once the one that needs the room is there.
+            // Those that the rules remove anyway once the new checkpoint exists.
             let mut keep = self.tiers[tier].keep.clone();
             keep.last = keep.last.saturating_sub(1);
             let kept = keep.kept(&self.lock().sound(tier));
@@ -117,12 +117,12 @@ impl Shared {
         })
     }
 
-    /// Removes from a tier what its rules do not keep. What cannot be removed does not hold up the others.
+    /// Removes from a tier what its rules do not keep. One failure does not hold up the others.
     pub(super) fn prune(&self, tier: usize, damaged: Damaged, troubles: &mut Vec<(About, Error)>) {
         let _ = self.prune_unless(tier, damaged, troubles, || false);
     }
 
-    /// The same, until it is to stop; what is not removed by then is whole.
+    /// The same, but stops on request; checkpoints not removed by then are intact.
     pub(super) fn prune_unless(
         &self,
         tier: usize,
@@ -138,7 +138,7 @@ impl Shared {
         for name in unkept() {
             let _turn = self.removing.lock().expect("no holder of this lock panics");
             let outcome = self.may_go(tier, name, damaged).and_then(|may| {
-                // Others may have turned out to be damaged, and do not count any more.
+                // Others may have turned out to be damaged and no longer count.
                 if may && unkept().contains(&name) { self.remove(tier, name) } else { Ok(false) }
             });
             troubles.extend(outcome.err().map(|error| (Some((tier, name)), error)));
@@ -172,7 +172,7 @@ impl Shared {
         Ok(!is_wanted && !is_left_alone && self.has_newer_good(tier, name))
     }
 
-    /// Whether the next tier's checkpoint of that name is good, and the same.
+    /// Whether the next tier's checkpoint with this name is good and identical.
     fn is_copy_good(&self, tier: usize, name: Name) -> Result<bool> {
         if !self.is_good(tier + 1, name) {
             return Ok(false);
@@ -194,7 +194,7 @@ impl Shared {
         newer.into_iter().rev().any(|newer| self.is_good(tier, newer))
     }
 
-    /// Whether a checkpoint is good; reads it where that is not known.
+    /// Whether a checkpoint is good; reads it if that is not known.
     pub(super) fn is_good(&self, tier: usize, name: Name) -> bool {
         let health = self.lock().tiers[tier].get(&name).map(|entry| entry.health);
         if health != Some(Health::Unknown) {
@@ -203,7 +203,7 @@ impl Shared {
         let pace = self.drain_pace();
         let found = match verify_paced(&self.tiers[tier], name, &pace) {
             Ok(_) => Health::Good,
-            // What cannot be read now may be readable later: neither good nor to be thrown away.
+            // A checkpoint that cannot be read now may be readable later: neither good nor removable.
             Err(Damage::Unreadable { .. }) => Health::Unknown,
             Err(_) => Health::Damaged,
         };
@@ -211,13 +211,13 @@ impl Shared {
         found == Health::Good
     }
 
-    /// Removes a checkpoint, unless it is just being copied, or holds what is not ours.
+    /// Removes a checkpoint, unless it is being copied or contains foreign files.
     fn remove(&self, tier: usize, name: Name) -> Result<bool> {
         let mut state = self.lock();
         if state.copying == Some((tier, name)) {
             return Ok(false);
         }
-        // From now on nobody begins to copy it.
+        // From now on no copy of it starts.
         let Some(entry) = state.tiers[tier].remove(&name) else { return Ok(false) };
         drop(state);
         let outcome = self.tiers[tier].discard(name);
@@ -236,7 +236,8 @@ impl Shared {
         outcome
     }
 
-    /// Gives up the oldest checkpoint that waits to be drained, when a newer good one waits too; false when none may go.
+    /// Drops the oldest checkpoint that waits to be drained if a newer good one waits too; false if none may be
+    /// dropped.
     fn drop_pending(&self, tier: usize) -> Result<bool> {
         let _turn = self.removing.lock().expect("no holder of this lock panics");
         let pending: Vec<Name> = {
@@ -253,7 +254,7 @@ impl Shared {
         Ok(false)
     }
 
-    /// How fast the drain may go: at its rate limit, until a save waits for it.
+    /// The drain's rate limit, lifted while a save waits for it.
     pub(super) fn drain_pace(&self) -> Pace<'_> {
         Pace::new(self.options.drain_bytes_per_s, &self.stop_draining, &self.hurry)
     }

@@ -1,4 +1,4 @@
-//! What a caller asks of a store when it saves.
+//! The save methods of a store.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,19 +10,19 @@ use crate::source::{Planned, Staged};
 use crate::{Elsewhere, Region, Result, Snapshot, commit};
 
 impl Store {
-    /// Saves a state as a format laid it out. `metric` is what [`Keep::best`](crate::Keep) goes by.
+    /// Saves a state in the given layout. [`Keep::best`](crate::Keep) uses `metric`.
     ///
     /// # Errors
-    /// What went wrong with this save, or with an earlier one that was taken for made: this save is then not made, and
-    /// can be asked for again. What goes wrong with the drain refuses no save, unless the save needs the room:
-    /// [`take_errors`](Self::take_errors) tells it.
+    /// The error of this save, or of an earlier background save; in that case this save is not made and can be retried.
+    /// An error of the drain fails no save unless the save needs the space; [`take_errors`](Self::take_errors) reports
+    /// it.
     pub fn save(&self, step: u64, metric: Option<f64>, snapshot: &Snapshot<'_>, layout: &Layout) -> Result<Handle> {
         self.save_paced(step, metric, snapshot, layout, Pace::free())
     }
 
-    /// The same, unless `stop` is set before its end: while it waits for room, or between two chunks that it writes, or
-    /// copies in [`Mode::Async`]. There is nothing of it then. What is written in the background is not stopped;
-    /// nor is what the system does by itself, such as a sync of what a file system without direct writes holds in memory.
+    /// The same, but returns early when `stop` is set: while it waits for space, or between two chunks that it writes
+    /// (in [`Mode::Async`]: copies). Nothing of the checkpoint remains then. Background writes are not stopped, nor is
+    /// work inside the kernel, such as a sync on a file system without direct writes.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped), and as above.
@@ -64,18 +64,18 @@ impl Store {
         Ok(handle)
     }
 
-    /// Gets the memory for a state laid out like this now, so that the first save does not have to.
+    /// Allocates the memory for a state with this layout now, so the first save does not have to.
     ///
     /// # Errors
-    /// When there is not that much.
+    /// When the memory is not available.
     pub fn prepare(&self, layout: &Layout) -> Result<()> {
         self.prepare_with(layout, |_| Ok(()))
     }
 
-    /// The same for a state on a device, which gets the memory to lock it.
+    /// The same for a state on a device, which page-locks the memory.
     ///
     /// # Errors
-    /// When there is not that much, or the device refuses it.
+    /// When the memory is not available or the device refuses it.
     pub fn prepare_for(&self, layout: &Layout, device: &dyn Elsewhere) -> Result<()> {
         self.prepare_with(layout, |memory| memory.lock_for(device))
     }

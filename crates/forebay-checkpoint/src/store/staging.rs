@@ -1,8 +1,7 @@
-//! Saving in the background: the state is copied into a pool of memory, and written from there.
+//! Background saves: the state is copied into a memory pool and written from there.
 //!
-//! The pool is bounded and used again, so that a save costs the caller one copy into memory that is already there. When
-//! it is taken, the policy decides: wait for it, leave this save out, or take the place of one that is not yet being
-//! written.
+//! The pool is bounded and reused, so a save costs the caller one copy into memory that already exists. When the pool
+//! is full, the policy decides: wait, skip this save, or replace one that is not being written yet.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +22,7 @@ pub(super) enum Put {
     Written { bytes: u64, bytes_on_disk: u64 },
 }
 
-/// A state in memory, to be written.
+/// A state in memory, waiting to be written.
 pub(super) struct Waiting {
     pub(super) name: Name,
     pub(super) metric: Option<f64>,
@@ -31,7 +30,7 @@ pub(super) struct Waiting {
 }
 
 impl Shared {
-    /// Copies the state, by the policy when there is no memory for it.
+    /// Copies the state; applies the policy if the pool has no memory for it.
     pub(super) fn stage(
         self: &Arc<Self>,
         handle: &Handle,
@@ -52,7 +51,7 @@ impl Shared {
             Ok(()) => Staged::copy(layout, snapshot, memory, self.options.chunk_bytes, pace),
             Err(error) => Err(error),
         };
-        // The memory is gone with what was to be in it; the next save gets other memory.
+        // The memory is lost with its content; the next save allocates new memory.
         let staged = staged.inspect_err(|_| self.forget_memory(n_bytes))?;
         let mut state = self.lock();
         state.set_stage(handle.name(), Stage::Staged);
@@ -62,7 +61,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Memory for a state; `None` when this save is to be left out.
+    /// Memory for a state; `None` when this save is to be skipped.
     pub(super) fn take_memory(&self, bytes: u64, pace: &Pace<'_>) -> Result<Option<Region>> {
         let pool = self.options.pool_bytes.unwrap_or(bytes);
         if bytes > pool {
@@ -74,7 +73,7 @@ impl Shared {
             if let Some(fits) = state.pool.iter().position(|region| region.len() as u64 >= bytes) {
                 return Ok(Some(state.pool.swap_remove(fits)));
             }
-            // Memory that is too small only takes the place of memory that is not.
+            // Buffers that are too small only block larger ones.
             state.pool_bytes -= state.pool.drain(..).map(|region| region.len() as u64).sum::<u64>();
             if state.pool_bytes + bytes <= pool {
                 state.pool_bytes += bytes;
@@ -100,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// Notes that memory of the pool is not there any more.
+    /// Records that memory of the pool is gone.
     fn forget_memory(&self, bytes: u64) {
         self.lock().pool_bytes -= bytes;
         self.changed();
@@ -155,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Writes a checkpoint to a tier, or leaves it out by the policy.
+    /// Writes a checkpoint to a tier, or skips it according to the policy.
     pub(super) fn put(
         &self,
         tier: usize,
@@ -174,7 +173,7 @@ impl Shared {
         Ok(Put::Written { bytes: manifest.n_bytes(), bytes_on_disk })
     }
 
-    /// Notes what became of a save and takes its memory back, at once: whoever is told that it is finished finds the
+    /// Records the result of a save and takes its memory back in one step: a caller that learns of the end finds the
     /// memory free.
     pub(super) fn conclude(&self, tier: usize, name: Name, metric: Option<f64>, put: Put, memory: Option<Region>) {
         let is_last = tier + 1 == self.tiers.len();
@@ -195,7 +194,7 @@ impl Shared {
         }
         drop(state);
         self.changed();
-        // The drain prunes, too. The checkpoint is durable: what goes wrong with others does not make it less so.
+        // The drain also prunes. The checkpoint is durable, so errors of others do not affect it.
         if matches!(put, Put::Written { .. }) && is_last && !self.is_background() {
             let mut troubles = Vec::new();
             self.prune(tier, Damaged::Stay, &mut troubles);

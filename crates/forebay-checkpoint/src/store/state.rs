@@ -1,4 +1,5 @@
-//! What a store knows: which checkpoints are where and how they are, who waits for what, and what went wrong.
+//! The state of a store: where each checkpoint is and whether it is intact, who waits for what, and which errors
+//! occurred.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,9 +10,9 @@ use crate::{Damage, Error, Name, Region, verify};
 /// What is known about a checkpoint's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    /// It was there when the store was opened, and has not been read since.
+    /// Present when the store was opened; not read since.
     Unknown,
-    /// This store wrote it without an error, or read it whole.
+    /// Written by this store without an error, or read completely.
     Good,
     Damaged,
 }
@@ -37,23 +38,23 @@ pub(super) enum Stage {
     Failed(Error),
 }
 
-/// What a store did since it was opened.
+/// What a store has done since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Checkpoints made durable on the tier they were first written to.
     pub saved: u64,
-    /// Saves not made, because those before were not finished.
+    /// Saves skipped because earlier ones were not finished.
     pub skipped: u64,
-    /// Saves dropped for a newer one because there was no room for both.
+    /// Saves replaced by a newer one because there was no space for both.
     pub superseded: u64,
-    /// Saves that had to wait for those before.
+    /// Saves that had to wait for earlier ones.
     pub waited: u64,
     /// Copies made to a farther tier and verified there.
     pub drained: u64,
     pub removed: u64,
 }
 
-/// What farther tiers lack and want, or have without anybody having read it since the store was opened.
+/// What farther tiers need, or have but nobody has read since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Undrained {
     /// Copies to be made, or to be read back.
@@ -61,56 +62,56 @@ pub struct Undrained {
     pub n_bytes: u64,
 }
 
-/// The tier and name of the checkpoint that something went wrong with; none when it was none of them.
+/// Tier and name of the checkpoint that caused the error; `None` if no checkpoint did.
 pub(super) type About = Option<(usize, Name)>;
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) tiers: Vec<BTreeMap<Name, Entry>>,
-    /// All names given out, so that none is given twice.
+    /// All names ever assigned, so none is assigned twice.
     pub(super) taken: BTreeSet<Name>,
-    /// The tier and name of what is being copied, which must stay until then.
+    /// Tier and name of the checkpoint being copied, which must stay until then.
     pub(super) copying: Option<(usize, Name)>,
     pub(super) stages: BTreeMap<Name, Stage>,
-    /// Saves that had been taken for made and were not: each refuses one save.
+    /// Background saves that failed after the caller had continued: each fails one later save.
     pub(super) errors: VecDeque<Error>,
-    /// Other errors not reported yet, by what they are about; a later success removes them.
+    /// Other unreported errors, by subject; a later success removes them.
     pub(super) troubles: BTreeMap<About, Error>,
-    /// Checkpoints whose damage was seen by their manifest alone, and told.
+    /// Checkpoints whose damage is visible from the manifest and was reported.
     pub(super) told: BTreeSet<(usize, Name)>,
     pub(super) counts: Counts,
     pub(super) drain_wanted: bool,
     pub(super) is_draining: bool,
-    /// Rounds of the drain thread: a waiting save compares it to learn whether a drain that began later has failed.
+    /// Rounds of the drain thread: a waiting save compares it to learn whether a later drain has failed.
     pub(super) n_rounds: u64,
-    /// What the drain did not manage, the first of it; it is tried again when it is wanted again.
+    /// The first error of the drain; retried on demand.
     pub(super) drain_error: Option<Error>,
     pub(super) is_closed: bool,
-    /// States copied into memory, to be written, oldest first.
+    /// States copied into memory, waiting to be written, oldest first.
     pub(super) queue: VecDeque<Waiting>,
     pub(super) pool: Vec<Region>,
     /// Bytes of all regions, in use or not.
     pub(super) pool_bytes: u64,
-    /// The size of the last checkpoint, as an estimate for the next one.
+    /// The size of the last checkpoint, used as an estimate for the next one.
     pub(super) last_bytes: u64,
     /// Incremented on every change that a thread may wait for.
     pub(super) n_changes: u64,
 }
 
 impl State {
-    /// What lies on the tiers now, as far as manifests tell.
+    /// The current content of the tiers, according to the manifests.
     pub(super) fn survey(tiers: &[Tier]) -> crate::Result<Self> {
         let mut state = Self::default();
         for tier in tiers {
             let names = tier.names_of_all()?;
             state.tiers.push(names.iter().filter_map(|name| Some((*name, entry_of(tier, *name)?))).collect());
-            // What is not ours has its name all the same.
+            // A foreign folder still occupies its name.
             state.taken.extend(names);
         }
         Ok(state)
     }
 
-    /// A name for a checkpoint of this step that no other has or had.
+    /// An unused name for a checkpoint of this step.
     pub(super) fn take_name(&mut self, step: u64) -> Name {
         let of_step = Name { step, take: 0 }..=Name { step, take: u32::MAX };
         let on_tiers = self.tiers.iter().flat_map(|tier| tier.range(of_step.clone()).map(|(name, _)| name.take));
@@ -125,21 +126,21 @@ impl State {
         self.tiers[tier].values().map(|entry| entry.bytes).sum()
     }
 
-    /// The undamaged ones on a tier with their metrics.
+    /// The undamaged checkpoints on a tier with their metrics.
     pub(super) fn sound(&self, tier: usize) -> BTreeMap<Name, Option<f64>> {
         let sound = self.tiers[tier].iter().filter(|(_, entry)| entry.health != Health::Damaged);
         sound.map(|(name, entry)| (*name, entry.metric)).collect()
     }
 
-    /// Those that a tier would keep if it had all that the one before it has.
+    /// Those that a tier would keep if it had everything that the previous tier has.
     pub(super) fn wanted(&self, tiers: &[Tier], tier: usize) -> BTreeSet<Name> {
         let mut all = self.sound(tier);
         all.extend(self.sound(tier - 1));
         tiers[tier].keep.kept(&all)
     }
 
-    /// What a tier lacks and wants, oldest first, of what the one before it has. What was found there and not read since
-    /// counts as lacking as long as the one before has it too: a drain may have been cut off before it read it back.
+    /// What a tier needs from the previous one, oldest first. A copy found there and not read since counts as missing
+    /// while the previous tier has it too: a drain may have been interrupted before reading it back.
     fn lacking(&self, tiers: &[Tier], to: usize) -> Vec<Name> {
         let near = self.sound(to - 1);
         let is_lacking = |name: &Name| match self.tiers[to].get(name).map(|entry| entry.health) {
@@ -155,7 +156,7 @@ impl State {
         Undrained { n_copies: lacking.len(), n_bytes: lacking.iter().map(bytes).sum() }
     }
 
-    /// What farther tiers lack and want of all that is on a nearer one.
+    /// What farther tiers need from nearer ones.
     pub(super) fn undrained(&self, tiers: &[Tier]) -> Undrained {
         (1..tiers.len()).map(|to| self.undrained_to(tiers, to)).fold(Undrained::default(), |sum, one| Undrained {
             n_copies: sum.n_copies + one.n_copies,
@@ -163,8 +164,8 @@ impl State {
         })
     }
 
-    /// The next checkpoint that a tier lacks and wants, with the tier that has it, of those not tried yet: the oldest,
-    /// or the newest where there may not be room for all.
+    /// The next untried checkpoint that a tier needs, with the tier that has it: the oldest, or the newest if space may
+    /// not suffice for all.
     pub(super) fn next_to_drain(&self, tiers: &[Tier], tried: &BTreeSet<(usize, Name)>, is_short: bool) -> About {
         (1..tiers.len()).rev().find_map(|to| {
             let mut left =
@@ -173,7 +174,7 @@ impl State {
         })
     }
 
-    /// Those that wait for the last tier and will never reach it, because it would not keep them.
+    /// Those that wait for the last tier and will never reach it because it would not keep them.
     pub(super) fn supersede_unwanted(&mut self, tiers: &[Tier]) {
         for to in 1..tiers.len() {
             let wanted = self.wanted(tiers, to);
@@ -201,7 +202,7 @@ impl State {
         }
     }
 
-    /// Those on a nearer tier that are damaged, have no sound copy farther away, and were not reported.
+    /// Damaged checkpoints on a nearer tier that have no good copy farther away and were not reported.
     pub(super) fn untold(&self) -> Vec<(usize, Name)> {
         let near = self.tiers.len() - 1;
         let lost = |tier: usize, name: &Name| {
@@ -220,7 +221,7 @@ impl State {
     }
 }
 
-/// What a manifest tells; `None` for what is no checkpoint of ours, and never becomes one.
+/// Information from a manifest; `None` for a folder that is not one of our checkpoints.
 fn entry_of(tier: &Tier, name: Name) -> Option<Entry> {
     match verify::read_manifest(tier, name) {
         Ok(manifest) => Some(Entry { bytes: manifest.n_bytes(), metric: manifest.metric, health: Health::Unknown }),

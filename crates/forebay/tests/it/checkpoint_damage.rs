@@ -14,8 +14,8 @@ type Kind = (&'static str, fn(&Dir, &str), &'static str, bool);
 
 const KINDS: [Kind; 8] = [
     ("flipped", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[9000] ^= 1), "checksum", false),
-    ("zeroed", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes.fill(0)), "holds zeros from 0 on", false),
-    ("torn", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[20_480..].fill(0)), "is torn at 20480", false),
+    ("zeroed", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes.fill(0)), "is all zeros from offset 0", false),
+    ("torn", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[20_480..].fill(0)), "is torn at offset 20480", false),
     ("truncated", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes.truncate(7)), "is truncated: 7 of", true),
     ("missing", |dir, at| fs::remove_file(dir.path(format!("{at}/{FILE}"))).unwrap(), "is missing", true),
     (
@@ -74,11 +74,11 @@ fn nothing_good_is_nothing_restored() {
     save(&dir, "slow", "safetensors", &[20]);
     dir.edit(&format!("{}/{FILE}", named_step("slow", 20)), |bytes| bytes[9000] ^= 1);
     let ran = dir.missed("checkpoint restore slow --to out.safetensors");
-    assert!(ran.stderr.starts_with("forebay: no good checkpoint in slow\n"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("forebay: no valid checkpoint in slow\n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("checksum") && ran.stdout.is_empty(), "{ran:?}");
     fs::create_dir(dir.path("empty")).unwrap();
     let ran = dir.missed("checkpoint restore empty --to out.safetensors");
-    assert!(ran.stderr.starts_with("forebay: no good checkpoint in empty"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("forebay: no valid checkpoint in empty"), "{}", ran.stderr);
     assert!(!dir.path("out.safetensors").exists());
     assert_eq!(dir.missed("checkpoint verify empty").stdout, "no checkpoints to verify\n");
 }

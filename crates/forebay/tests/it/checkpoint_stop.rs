@@ -103,6 +103,6 @@ fn one_that_is_damaged_at_its_end_leaves_nothing_and_the_next_is_restored() {
     assert!(ran.stdout.starts_with("step 20 of slow, verified\n"), "{ran:?}");
     assert_eq!(names(&dir, "out"), ["model.safetensors"]);
     let ran = dir.missed("checkpoint restore slow --step 40 --to out/other.safetensors");
-    assert!(ran.stderr.starts_with("forebay: no good checkpoint"), "{ran:?}");
+    assert!(ran.stderr.starts_with("forebay: no valid checkpoint"), "{ran:?}");
     assert_eq!(names(&dir, "out"), ["model.safetensors"]);
 }

@@ -219,7 +219,7 @@ fn a_full_disk_ends_the_run_and_leaves_the_older_checkpoints() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "status 1", "{ran:?}");
     assert_eq!(lines[1..4], [1, 2, 3].map(step), "{ran:?}");
-    assert!(ran.stderr.contains("no room for ") || ran.stderr.contains("no space left"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not enough space in ") || ran.stderr.contains("no space left"), "{}", ran.stderr);
     let told =
         "the state after step 4 is not saved: the newest checkpoint is of step 3, and --resume continues from there\n";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);

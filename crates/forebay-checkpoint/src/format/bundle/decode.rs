@@ -1,4 +1,4 @@
-//! Reading the index of a bundle, and checking that what it says can be true.
+//! Reads the index of a bundle and checks its consistency.
 
 use super::entry::{DT_STRING, TensorEntry, decode_header, dtype_numbered};
 use super::proto::Fields;
@@ -19,7 +19,7 @@ pub(super) fn open(stem: &str, source: &dyn Source) -> Result<Catalog, Error> {
     opened.catalog.files.push(index.clone());
     let mut slices = false;
     for record in rows {
-        // Slices of a variable have names that begin so, and sort before all others.
+        // Slices of a variable have names that start like this, and sort first.
         if record.key.first() == Some(&0) {
             slices = true;
         } else {
@@ -27,7 +27,7 @@ pub(super) fn open(stem: &str, source: &dyn Source) -> Result<Catalog, Error> {
         }
     }
     if slices {
-        return Err(place.unsupported("slices of a variable that is not there"));
+        return Err(place.unsupported("slices of a variable that is missing"));
     }
     opened.check_overlaps()?;
     Ok(opened.catalog)
@@ -37,13 +37,13 @@ fn fields<'a>(place: Place<'a>, what: &'a str, record: &'a Record) -> Fields<'a>
     Fields { place, what, offset: record.offset, bytes: &record.value }
 }
 
-/// A bundle whose rows are being gone through.
+/// State while the rows of a bundle are processed.
 struct Opened<'a> {
     stem: &'a str,
     source: &'a dyn Source,
     n_shards: u32,
     catalog: Catalog,
-    /// The shards in use: number, length, and where tensors of strings lie.
+    /// The shards in use: number, length, and the ranges of string tensors.
     shards: Vec<Shard>,
 }
 
@@ -81,7 +81,7 @@ impl Opened<'_> {
         Ok(())
     }
 
-    /// The place of an entry's shard in the list, after a look at whether the entry lies within it.
+    /// The position of an entry's shard in the list, after checking that the entry lies within the shard.
     fn shard(&mut self, fields: Fields<'_>, entry: &TensorEntry) -> Result<usize, Error> {
         let number = u32::try_from(entry.shard).ok().filter(|&shard| shard < self.n_shards);
         let number = number
@@ -112,9 +112,8 @@ impl Opened<'_> {
         self.shards[shard].strings.push((entry.offset, entry.n_bytes));
         match (name.strip_prefix(NOTES), &values[..]) {
             (Some(key), [value]) => {
-                let note = String::from_utf8(value.clone()).map_err(|_| {
-                    index.invalid(format!("note {key:?}"), entry.offset, "UTF-8", "bytes that are none")
-                })?;
+                let note = String::from_utf8(value.clone())
+                    .map_err(|_| index.invalid(format!("note {key:?}"), entry.offset, "UTF-8", "invalid bytes"))?;
                 self.catalog.notes.insert(key.to_owned(), note);
             }
             _ => self.catalog.strings.push(Strings { name, shape: entry.shape, values }),
@@ -122,7 +121,8 @@ impl Opened<'_> {
         Ok(())
     }
 
-    /// Two tensors on the same bytes: no writer makes that, and it would make a small file a large state.
+    /// Rejects two tensors that share bytes: no writer produces this, and it would let a small file expand to a large
+    /// state.
     fn check_overlaps(&self) -> Result<(), Error> {
         let tensors = self.catalog.tensors.iter().map(|entry| (entry.file, entry.offset, entry.n_bytes));
         let strings = self
@@ -136,7 +136,7 @@ impl Opened<'_> {
         match overlap {
             Some([(file, offset, n_bytes), (_, next, _)]) => {
                 let place = Place { file: &self.catalog.files[*file] };
-                Err(place.invalid("values", *offset, format!("the next from {} on", offset + n_bytes), next))
+                Err(place.invalid("values", *offset, format!("the next values at or after {}", offset + n_bytes), next))
             }
             _ => Ok(()),
         }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(said_of(&[entry(6, 3)]), truncated(6, 3, 2));
         assert_eq!(said_of(&[entry(9, 0)]), truncated(9, 0, 0));
         assert_eq!(said_of(&[entry(u64::MAX, 3)]), truncated(u64::MAX, 3, 0));
-        let overlap = "m.data-00000-of-00001: values at offset 0: expected the next from 3 on, found 2";
+        let overlap = "m.data-00000-of-00001: values at offset 0: expected the next values at or after 3, found 2";
         assert_eq!(said_of(&[entry(0, 3), entry(2, 3)]), overlap);
         assert_eq!(said_of(&[entry(2, 3), entry(0, 3)]), overlap);
     }
@@ -205,6 +205,6 @@ mod tests {
         let odd = said(&[(b"", encode_header()), (b"\xff", entry(0, 3).encode())]);
         assert_eq!(odd, "m.index: name of a tensor at offset 0: expected UTF-8, found \"\u{fffd}\"");
         let slice = said(&[(b"", encode_header()), (b"\0w", entry(0, 3).encode())]);
-        assert_eq!(slice, "m.index: not supported: slices of a variable that is not there");
+        assert_eq!(slice, "m.index: not supported: slices of a variable that is missing");
     }
 }

@@ -1,4 +1,4 @@
-//! Planning a bundle: one shard of values, then index, graph and state.
+//! Plans a bundle: one shard of values, then index, graph and state.
 
 use super::entry::{DT_STRING, RANK_MAX, TensorEntry, encode_header, number_of};
 use super::table_write::TableWriter;
@@ -40,7 +40,7 @@ pub(super) fn plan(stem: &str, snapshot: &Snapshot<'_>) -> Result<Layout, Error>
     }))
 }
 
-/// A row of the index, its checksum still to come when it is that of a tensor.
+/// A row of the index. The checksum of a tensor's row is filled in later.
 struct Row {
     key: String,
     entry: TensorEntry,
@@ -58,22 +58,22 @@ fn index(rows: &[Row], sums: &[u32]) -> Vec<u8> {
     table.finish()
 }
 
-/// Type and shape of a tensor, as far as TensorFlow knows them.
+/// Type and shape of a tensor, if TensorFlow supports them.
 fn entry_of(header: &Header) -> Result<TensorEntry, Error> {
     let name = &header.name;
     let unsavable = |what: String| Err(Error::Unsavable { format: "tensorflow", what });
     if name.is_empty() || name.starts_with('\0') || name.starts_with(NOTES) {
-        return unsavable(format!("{name:?} cannot be the name of a tensor"));
+        return unsavable(format!("{name:?} is not a valid tensor name"));
     }
     if header.shape.len() > RANK_MAX {
         let rank = header.shape.len();
-        return unsavable(format!("tensor {name:?} has {rank} dimensions, more than {RANK_MAX}"));
+        return unsavable(format!("tensor {name:?} has {rank} dimensions; at most {RANK_MAX} are supported"));
     }
     if let Some(n) = header.shape.iter().find(|&&n| i64::try_from(n).is_err()) {
-        return unsavable(format!("tensor {name:?} has a dimension of {n}"));
+        return unsavable(format!("tensor {name:?} has a dimension of size {n}"));
     }
     match number_of(header.dtype) {
         Some(dtype) => Ok(TensorEntry { dtype, shape: header.shape.clone(), ..TensorEntry::default() }),
-        None => unsavable(format!("tensor {name:?} is of type {:?}", header.dtype)),
+        None => unsavable(format!("tensor {name:?} has type {:?}", header.dtype)),
     }
 }

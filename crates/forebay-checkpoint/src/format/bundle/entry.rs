@@ -1,15 +1,15 @@
-//! What the table of a bundle says: its header under the empty key, and where each tensor is.
+//! Entries of a bundle's table: the header under the empty key, and the location of each tensor.
 
 use super::proto::{Fields, Message, Value};
 use super::unmask;
 use crate::Dtype;
 use crate::format::Error;
 
-/// What TensorFlow calls a tensor of strings.
+/// TensorFlow's type number for string tensors.
 pub(super) const DT_STRING: u64 = 7;
-/// TensorFlow's shapes have no more dimensions.
+/// TensorFlow's limit on the number of dimensions.
 pub(super) const RANK_MAX: usize = 254;
-/// The version of bundles written and read here: the only one there has been.
+/// The bundle version written and read here; no other version exists.
 const VERSION: u64 = 1;
 
 /// Our types with TensorFlow's numbers for them.
@@ -43,12 +43,12 @@ pub(super) fn number_of(dtype: Dtype) -> Option<u64> {
     DTYPES.into_iter().find(|(known, _)| *known == dtype).map(|(_, number)| number)
 }
 
-/// The header of a bundle in one shard, little-endian.
+/// The header of a little-endian bundle with one shard.
 pub(super) fn encode_header() -> Vec<u8> {
     Message::default().number(1, 1).message(3, Message::default().number(1, VERSION)).0
 }
 
-/// The number of shards of a bundle that we can read.
+/// The number of shards of a bundle that this library can read.
 pub(super) fn decode_header(fields: Fields<'_>) -> Result<u32, Error> {
     let (mut n_shards, mut endianness, mut min_consumer) = (0, 0, 0);
     fields.for_each(|field, value| {
@@ -69,7 +69,7 @@ pub(super) fn decode_header(fields: Fields<'_>) -> Result<u32, Error> {
         return Err(fields.place.unsupported("a big-endian bundle"));
     }
     if min_consumer > VERSION {
-        return Err(fields.place.unsupported(format!("a bundle for readers of version {min_consumer}")));
+        return Err(fields.place.unsupported(format!("a bundle that needs a reader of version {min_consumer}")));
     }
     match i32::try_from(n_shards) {
         Ok(n @ 1..) => Ok(n.unsigned_abs()),
@@ -77,7 +77,7 @@ pub(super) fn decode_header(fields: Fields<'_>) -> Result<u32, Error> {
     }
 }
 
-/// Where a tensor is, and of which type and shape.
+/// Location, type and shape of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TensorEntry {
     pub(super) dtype: u64,
@@ -175,7 +175,7 @@ mod tests {
     fn headers_that_we_cannot_read_say_why() {
         let said = |bytes: &[u8]| decode_header(fields(bytes)).expect_err("must be refused").to_string();
         assert_eq!(said(&[0x08, 1, 0x10, 1]), "f: not supported: a big-endian bundle");
-        assert_eq!(said(&[0x08, 1, 0x1a, 2, 0x10, 2]), "f: not supported: a bundle for readers of version 2");
+        assert_eq!(said(&[0x08, 1, 0x1a, 2, 0x10, 2]), "f: not supported: a bundle that needs a reader of version 2");
         assert_eq!(said(&[]), "f: entry at offset 0: expected a number of shards, found 0");
     }
 

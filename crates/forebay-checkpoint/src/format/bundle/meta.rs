@@ -1,7 +1,7 @@
 //! The graph of a checkpoint: a variable for each tensor, and the operations that save and restore them.
 //!
-//! TensorFlow's `import_meta_graph` builds the graph and gives back a saver, whose `restore` runs the operation named in
-//! it with the checkpoint's path. So this is all that a program needs to load a checkpoint without its own code.
+//! TensorFlow's `import_meta_graph` builds the graph and returns a saver; its `restore` runs the named operation with
+//! the checkpoint's path. A program can therefore load a checkpoint without the code of the model.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,9 @@ use super::entry::{DT_STRING, encode_shape, number_of};
 use super::proto::Message;
 use crate::Header;
 
-/// The version of graphs that TensorFlow 2.21 writes.
+/// The graph version that TensorFlow 2.21 writes.
 const GRAPH_VERSION: u64 = 2474;
-/// The saver's format of checkpoints: this one.
+/// The saver's format number for these checkpoints.
 const SAVER_V2: u64 = 2;
 
 const PATH: &str = "save/Const";
@@ -22,7 +22,8 @@ const RESTORE_ALL: &str = "save/restore_all";
 const SAVE: &str = "save/SaveV2";
 const SAVED: &str = "save/control_dependency";
 
-/// A `MetaGraphDef` for these tensors. Without any it is a graph without nodes, since saving nothing is no operation.
+/// A `MetaGraphDef` for these tensors. Without tensors the graph has no nodes, because TensorFlow has no operation that
+/// saves nothing.
 pub(super) fn graph<'a>(headers: impl Iterator<Item = &'a Header>) -> Vec<u8> {
     let headers: Vec<&Header> = headers.collect();
     let versions = Message::default().number(1, GRAPH_VERSION);
@@ -71,7 +72,7 @@ fn nodes(headers: &[&Header]) -> Vec<Message> {
     nodes
 }
 
-/// Names of nodes: those of the tensors, where TensorFlow allows them, else a number.
+/// Node names: the tensor's name if TensorFlow allows it, otherwise a number.
 fn variable_names(headers: &[&Header]) -> Vec<String> {
     let own = |header: &Header| is_node_name(&header.name) && !header.name.starts_with("save/");
     let taken: HashSet<&str> = headers.iter().filter(|header| own(header)).map(|header| header.name.as_str()).collect();

@@ -1,11 +1,11 @@
-//! TensorFlow's checkpoints, version 2: values in shards, a table of where they are, a graph that reads them.
+//! TensorFlow's checkpoint format, version 2: values in shards, a table that locates them, and a graph that reads them.
 //!
 //! `STEM.data-00000-of-00001` holds the values end to end, `STEM.index` is a LevelDB table from names to places with a
 //! checksum for each tensor, `STEM.meta` is a graph with a variable for each tensor and the operations that save and
 //! restore them, and `checkpoint` names the newest stem of the folder. Index and data have the bytes that TensorFlow
 //! itself writes for the same tensors in the same order. Notes are tensors of one string, named `_forebay/notes/KEY`.
 //!
-//! Read are bundles of any number of shards. Tensors of strings are read whole; variables cut into slices are refused.
+//! Bundles with any number of shards can be read. String tensors are read whole; partitioned variables are refused.
 
 mod decode;
 mod encode;
@@ -25,7 +25,7 @@ pub use state::State;
 /// The end of every LevelDB table.
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 const FOOTER_LEN: usize = 48;
-/// Where notes are kept; no tensor's name may begin with it.
+/// Prefix of note names; no tensor name may start with it.
 const NOTES: &str = "_forebay/notes/";
 
 /// Files `STEM.data-…`, `STEM.index`, `STEM.meta` and `checkpoint`.
@@ -63,7 +63,7 @@ fn shard_name(stem: &str, shard: u32, n_shards: u32) -> String {
     format!("{stem}.data-{shard:05}-of-{n_shards:05}")
 }
 
-/// The form in which checksums are stored: one of data that holds checksums would otherwise be weak.
+/// Masks a crc32c for storage, as LevelDB does: a checksum of data that contains its own checksum would be weak.
 fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -1,4 +1,4 @@
-//! The little of protocol buffers that a bundle needs: fields written one by one, and read one by one.
+//! The small part of protocol buffers that a bundle needs: writing and reading single fields.
 
 use forebay_units::varint;
 
@@ -8,7 +8,7 @@ use crate::format::{Error, Place};
 pub(super) struct Message(pub(super) Vec<u8>);
 
 impl Message {
-    /// A number; zero is what an absent field means.
+    /// A number. Zero is not written: an absent field means zero.
     pub(super) fn number(mut self, field: u64, value: u64) -> Self {
         if value != 0 {
             varint::put(&mut self.0, field << 3);
@@ -17,7 +17,7 @@ impl Message {
         self
     }
 
-    /// A string, bytes or a message within.
+    /// A string, bytes or nested message.
     pub(super) fn bytes(mut self, field: u64, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         varint::put(&mut self.0, field << 3 | 2);
@@ -26,7 +26,7 @@ impl Message {
         self
     }
 
-    /// Four bytes, written even when they are zero, so that a message's length does not depend on them.
+    /// Four bytes, written even when zero, so the length of the message does not depend on the value.
     pub(super) fn fixed32(mut self, field: u64, value: u32) -> Self {
         varint::put(&mut self.0, field << 3 | 5);
         self.0.extend_from_slice(&value.to_le_bytes());
@@ -46,7 +46,7 @@ pub(super) enum Value<'a> {
     Fixed64,
 }
 
-/// A message under decoding, with what errors should say about it.
+/// A message being decoded, with the context for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) place: Place<'a>,
@@ -56,12 +56,12 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The same about a message within this one.
+    /// The same for a nested message.
     pub(super) fn within(self, bytes: &'a [u8]) -> Self {
         Self { bytes, ..self }
     }
 
-    /// Gives each field with its number to `each`.
+    /// Calls `each` with every field and its number.
     pub(super) fn for_each(self, mut each: impl FnMut(u64, Value<'a>) -> Result<(), Error>) -> Result<(), Error> {
         let mut rest = self.bytes;
         while !rest.is_empty() {

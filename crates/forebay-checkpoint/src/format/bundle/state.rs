@@ -1,17 +1,17 @@
-//! The file `checkpoint` of a folder: which of its checkpoints is the newest, as a text protocol buffer.
+//! The file `checkpoint` of a folder: names the newest checkpoint, as a text protocol buffer.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use forebay_units::PathText;
 
-/// What the file `checkpoint` says. Paths are relative to its folder, and are those texts of paths that
-/// [`forebay_units::unescape`] reads.
+/// Content of the file `checkpoint`. Paths are relative to its folder and use the escapes of
+/// [`forebay_units::unescape`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
     /// The newest checkpoint's path without extension.
     pub newest: String,
-    /// All that are kept, the oldest first.
+    /// All checkpoints kept, oldest first.
     pub all: Vec<String>,
 }
 
@@ -25,8 +25,8 @@ impl State {
         line(NEWEST, &self.newest) + &all
     }
 
-    /// Reads such a text; other keys, such as times, are passed over. `None` when it names no newest checkpoint, or when a
-    /// path is no string.
+    /// Parses the text. Unknown keys, such as timestamps, are ignored. Returns `None` when no newest checkpoint is
+    /// named or a path is not a string.
     pub fn parse(text: &str) -> Option<Self> {
         let mut state = Self::default();
         let mut found = false;
@@ -45,7 +45,8 @@ impl State {
     }
 }
 
-/// Quotes, backslashes and whatever is not printable ASCII as octal numbers. What is no path's text is taken as it is.
+/// Writes quotes, backslashes and everything except printable ASCII as octal escapes. Text with invalid escapes is kept
+/// unchanged.
 fn escape(path: &str) -> String {
     let path = forebay_units::unescape(path).unwrap_or_else(|_| path.into());
     let mut out = String::new();

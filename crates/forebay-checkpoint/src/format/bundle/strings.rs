@@ -1,11 +1,11 @@
-//! Tensors of strings: all lengths, a checksum of the lengths, all bytes.
+//! String tensors: all lengths, a checksum of the lengths, all bytes.
 
 use forebay_units::varint;
 
 use super::{mask, unmask};
 use crate::format::{Error, Place};
 
-/// The bytes of a tensor of strings, and their crc32c.
+/// The bytes of a string tensor and their crc32c.
 pub(super) fn encode(values: &[&[u8]]) -> (Vec<u8>, u32) {
     let mut out = Vec::new();
     values.iter().for_each(|value| varint::put(&mut out, value.len() as u64));
@@ -16,7 +16,7 @@ pub(super) fn encode(values: &[&[u8]]) -> (Vec<u8>, u32) {
     (out, sum)
 }
 
-/// The strings of a tensor of `n_strings`.
+/// The strings of a tensor with `n_strings` elements.
 pub(super) fn decode(
     place: Place<'_>,
     (name, offset): (&str, u64),
@@ -26,7 +26,7 @@ pub(super) fn decode(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let what = format!("strings of {name:?}");
     let damaged = || place.invalid(&what, offset, format!("{n_strings} strings"), format!("{} bytes", bytes.len()));
-    // Each string has at least a byte of length: a wrong count is not worth an allocation.
+    // Each string needs at least one byte of length, so a wrong count is refused before memory is allocated.
     if n_strings > bytes.len() as u64 {
         return Err(damaged());
     }
@@ -48,7 +48,7 @@ pub(super) fn decode(
     Ok(values.into_iter().map(<[u8]>::to_vec).collect())
 }
 
-/// Lengths are summed as numbers of four bytes, or of eight where four do not do, not as they are written.
+/// The checksum covers the lengths as four-byte numbers, or eight-byte numbers if needed, not as they are encoded.
 fn sum_of_lengths(lengths: impl Iterator<Item = u64>) -> u32 {
     lengths.fold(0, |sum, len| match u32::try_from(len) {
         Ok(len) => crc32c::crc32c_append(sum, &len.to_le_bytes()),

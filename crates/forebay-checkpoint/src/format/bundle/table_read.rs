@@ -1,8 +1,8 @@
-//! Reading a LevelDB table, block by block.
+//! Reads a LevelDB table block by block.
 //!
-//! Every byte of the file is accounted for: blocks must follow one another without gaps up to the footer, and each has
-//! its checksum. A table may make keys out of parts of earlier keys; with a restart point at least every 16 keys, as all
-//! writers set them, keys take at most 16 times the file, and more is refused.
+//! Every byte of the file is checked: blocks must follow one another without gaps up to the footer, and each has a
+//! checksum. Keys may reuse a prefix of the previous key. All writers set a restart point at least every 16 keys, so
+//! keys take at most 16 times the size of the file; longer keys are refused.
 
 use forebay_units::varint;
 
@@ -10,11 +10,11 @@ use super::{FOOTER_LEN, MAGIC, masked_crc32c};
 use crate::format::catalog::{len_of, read};
 use crate::format::{Error, Place, Source};
 
-/// A byte for the compression and four for the checksum follow each block.
+/// Each block is followed by one byte for the compression and four for the checksum.
 const TRAILER_LEN: u64 = 5;
 const KEY_BYTES_PER_FILE_BYTE: u64 = 16;
 
-/// A key and its value, and where its block begins.
+/// A key, its value, and the offset of its block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) key: Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) fn records(place: Place<'_>, source: &dyn Source) -> Result<Vec<Recor
     }
 }
 
-/// Checks that a block begins where the one before ended, and ends by `limit`.
+/// Checks that a block starts where the previous one ended and ends at or before `limit`.
 fn follows(place: Place<'_>, handle: Handle, next: &mut u64, limit: u64) -> Result<(), Error> {
     if handle.offset != *next || handle.end() > limit {
         let found = format!("{} to {}", handle.offset, handle.end());
@@ -75,7 +75,7 @@ fn follows(place: Place<'_>, handle: Handle, next: &mut u64, limit: u64) -> Resu
     Ok(())
 }
 
-/// Where the meta index and the index are.
+/// The locations of the meta index and the index.
 fn footer(place: Place<'_>, source: &dyn Source, n_file: u64) -> Result<(Handle, Handle), Error> {
     let Some(offset) = n_file.checked_sub(FOOTER_LEN as u64) else {
         return Err(place.truncated("footer", 0, FOOTER_LEN as u64, n_file));
@@ -96,7 +96,8 @@ fn footer(place: Place<'_>, source: &dyn Source, n_file: u64) -> Result<(Handle,
     Ok((meta_index, index))
 }
 
-/// The one way to write them: a footer has no checksum, and a flipped bit can make a longer form of the same number.
+/// Accepts only the shortest encoding. The footer has no checksum, and a flipped bit can produce a longer encoding of
+/// the same number.
 fn encode_handles((meta_index, index): (Handle, Handle)) -> Vec<u8> {
     let mut out = Vec::new();
     for n in [meta_index.offset, meta_index.len, index.offset, index.len] {
@@ -110,7 +111,7 @@ fn take_handle(bytes: &mut &[u8]) -> Option<Handle> {
     Some(Handle { offset: varint::take(bytes).ok()?, len: varint::take(bytes).ok()? })
 }
 
-/// The records of one block, after its checksum was found right.
+/// The records of one block, after verifying its checksum.
 fn block_records(
     place: Place<'_>,
     source: &dyn Source,
@@ -146,7 +147,7 @@ fn block_records(
     Ok(records)
 }
 
-/// The entries of a block; `None` when its end does not say where they end.
+/// The entries of a block; `None` when the restart array at its end is invalid.
 fn without_restarts(block: &[u8]) -> Option<&[u8]> {
     let (rest, count) = block.split_last_chunk::<4>()?;
     let restarts = (u32::from_le_bytes(*count) as usize).checked_mul(4)?;
@@ -162,7 +163,7 @@ fn take_record<'a>(rest: &mut &'a [u8], last: &[u8]) -> Option<(Vec<u8>, &'a [u8
     Some(([shared, own].concat(), value))
 }
 
-/// A key as far as it is text.
+/// The key as text, lossily decoded.
 pub(super) fn text(key: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(key))
 }

@@ -1,7 +1,7 @@
-//! Writing a LevelDB table: sorted keys in blocks, the blocks in an index, the index in a footer.
+//! Writes a LevelDB table: sorted keys in blocks, an index of the blocks, a footer.
 //!
-//! The bytes are those that TensorFlow writes: blocks of 256 KiB, a restart point every 16 keys, and in the index the
-//! shortest keys that tell blocks apart.
+//! The output is byte-identical to TensorFlow's: blocks of 256 KiB, a restart point every 16 keys, and the shortest
+//! separating keys in the index.
 
 use forebay_units::varint;
 
@@ -17,7 +17,7 @@ pub(super) struct TableWriter {
     out: Vec<u8>,
     block: Block,
     index: Block,
-    /// Where the last block lies, until the key after it is known.
+    /// The location of the last block, until the next key is known.
     pending: Option<Handle>,
 }
 
@@ -32,7 +32,7 @@ impl TableWriter {
         Self { out: Vec::new(), block: Block::new(RESTART_INTERVAL), index: Block::new(1), pending: None }
     }
 
-    /// Adds a key that is greater than all before it.
+    /// Adds a key that is greater than all previous keys.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
         if let Some(handle) = self.pending.take() {
             let between = shortest_separator(&self.block.last_key, key);
@@ -53,7 +53,7 @@ impl TableWriter {
         }
     }
 
-    /// Appends a block with its trailer: not compressed, and the checksum of the block and of that statement.
+    /// Appends an uncompressed block with its trailer: the compression byte and the checksum of both.
     fn append(&mut self, mut block: Vec<u8>) -> Handle {
         let handle = Handle { offset: self.out.len() as u64, len: block.len() as u64 };
         block.push(0);
@@ -88,7 +88,7 @@ impl Handle {
     }
 }
 
-/// Entries of which each leaves out what its key shares with the one before, save at restart points.
+/// Entries that omit the prefix shared with the previous key, except at restart points.
 #[derive(Debug)]
 struct Block {
     bytes: Vec<u8>,
@@ -134,7 +134,7 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A short key that is not below `last` and below `next`.
+/// A short key with `last` <= key < `next`.
 fn shortest_separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let shared = shared_len(last, next);
     match (last.get(shared), next.get(shared)) {
@@ -143,7 +143,7 @@ fn shortest_separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A short key that is not below `last`.
+/// A short key >= `last`.
 fn short_successor(last: &[u8]) -> Vec<u8> {
     match last.iter().position(|&byte| byte != 0xff) {
         Some(n) => [&last[..n], &[last[n] + 1]].concat(),

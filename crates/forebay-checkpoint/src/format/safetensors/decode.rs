@@ -1,4 +1,4 @@
-//! Reading a safetensors header, and believing nothing of it.
+//! Reads and validates a safetensors header.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,7 @@ fn header_bytes(place: Place<'_>, source: &dyn Source, n_file: u64) -> Result<Ve
     read(place, source, PREFIX, n_header)
 }
 
-/// A header as it is written: all keys, in their order.
+/// The header as written: all keys in their original order.
 struct Parsed {
     tensors: Vec<(String, Info)>,
     notes: BTreeMap<String, String>,
@@ -55,9 +55,8 @@ fn parse(place: Place<'_>, header: &[u8]) -> Result<Parsed, Error> {
         let found = header.first().map_or("nothing".to_owned(), |byte| format!("byte {byte:#04x}"));
         return Err(place.invalid("header", PREFIX, "\"{\"", found));
     }
-    let text = std::str::from_utf8(header).map_err(|error| {
-        place.invalid("header", PREFIX + error.valid_up_to() as u64, "UTF-8", "bytes that are none")
-    })?;
+    let text = std::str::from_utf8(header)
+        .map_err(|error| place.invalid("header", PREFIX + error.valid_up_to() as u64, "UTF-8", "invalid bytes"))?;
     serde_json::from_str(text).map_err(|error| place.invalid("header", PREFIX, "a directory of tensors in JSON", error))
 }
 
@@ -91,13 +90,13 @@ impl<'de> Visitor<'de> for ParsedVisitor {
         let mut names: Vec<&str> = parsed.tensors.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(A::Error::custom(format_args!("tensor {:?} twice", pair[0]))),
+            Some(pair) => Err(A::Error::custom(format_args!("duplicate tensor {:?}", pair[0]))),
             None => Ok(parsed),
         }
     }
 }
 
-/// A map that has each key once; serde's own keep the last of them.
+/// A map that rejects duplicate keys; serde's maps keep the last one.
 struct Unique<V>(BTreeMap<String, V>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Unique<V> {
@@ -119,7 +118,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for UniqueVisitor<V> {
         let mut found = BTreeMap::new();
         while let Some((key, value)) = map.next_entry::<String, V>()? {
             if found.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("note {key:?} twice")));
+                return Err(A::Error::custom(format_args!("duplicate note {key:?}")));
             }
             found.insert(key, value);
         }
@@ -127,7 +126,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for UniqueVisitor<V> {
     }
 }
 
-/// Checks that the tensors cover the `n_data` bytes of values exactly: no hole, no overlap, no rest.
+/// Checks that the tensors cover the `n_data` bytes of values exactly, without gaps or overlaps.
 fn locate(place: Place<'_>, tensors: Vec<(String, Info)>, begin: u64, n_data: u64) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::with_capacity(tensors.len());
     for (name, info) in tensors {
@@ -153,7 +152,7 @@ fn locate(place: Place<'_>, tensors: Vec<(String, Info)>, begin: u64, n_data: u6
     }
 }
 
-/// One tensor, its offset still relative to the first value.
+/// One tensor, with its offset relative to the first value.
 fn entry(place: Place<'_>, name: String, info: Info) -> Result<Entry, Error> {
     let what = |part: &str| format!("header: tensor {name:?}: {part}");
     let Some(dtype) = dtype_named(&info.dtype) else {
@@ -245,14 +244,14 @@ mod tests {
     fn what_is_no_header_is_said() {
         assert_eq!(open(b"", 0), "header at offset 8: expected \"{\", found nothing");
         assert_eq!(open(b" {}", 0), "header at offset 8: expected \"{\", found byte 0x20");
-        assert_eq!(open(b"{\"\xff\":1}", 0), "header at offset 10: expected UTF-8, found bytes that are none");
+        assert_eq!(open(b"{\"\xff\":1}", 0), "header at offset 10: expected UTF-8, found invalid bytes");
         let directory = "header at offset 8: expected a directory of tensors in JSON, found ";
         assert_eq!(open(b"{}{", 0), format!("{directory}trailing characters at line 1 column 3"));
         let tensor = r#""a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
         let twice = format!("{{{tensor},{tensor}}}");
-        assert_eq!(open(twice.as_bytes(), 0), format!("{directory}tensor \"a\" twice at line 1 column 105"));
+        assert_eq!(open(twice.as_bytes(), 0), format!("{directory}duplicate tensor \"a\" at line 1 column 105"));
         let notes = br#"{"__metadata__":{"k":"1","k":"2"}}"#;
-        assert_eq!(open(notes, 0), format!("{directory}note \"k\" twice at line 1 column 33"));
+        assert_eq!(open(notes, 0), format!("{directory}duplicate note \"k\" at line 1 column 33"));
         assert_eq!(
             open(br#"{"__metadata__":{},"__metadata__":{}}"#, 0),
             format!("{directory}\"__metadata__\" twice at line 1 column 33")

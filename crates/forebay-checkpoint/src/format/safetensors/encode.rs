@@ -6,7 +6,7 @@ use super::{HEADER_MAX, METADATA, PREFIX, name_of};
 use crate::format::{Error, Layout};
 use crate::{FilePlan, Header, Piece, Snapshot};
 
-/// Values begin at a multiple of this: the largest block that `O_DIRECT` asks for on common devices.
+/// Values start at a multiple of this: the largest block size that `O_DIRECT` requires on common devices.
 const ALIGNMENT: u64 = 4096;
 
 pub(super) fn plan(file: String, snapshot: &Snapshot<'_>) -> Result<Layout, Error> {
@@ -16,7 +16,8 @@ pub(super) fn plan(file: String, snapshot: &Snapshot<'_>) -> Result<Layout, Erro
     Ok(Layout::new(vec![FilePlan::new(file, pieces)], snapshot.tensors.len()))
 }
 
-/// Tensors of larger types first, otherwise as they come: each begins at a multiple of its type's size.
+/// Orders tensors by type size, largest first, otherwise in their given order. Each starts at a multiple of its type's
+/// size.
 fn order(snapshot: &Snapshot<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..snapshot.tensors.len()).collect();
     order.sort_by_key(|&index| Reverse(snapshot.tensors[index].header.dtype.bits()));
@@ -41,7 +42,7 @@ fn header(snapshot: &Snapshot<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
     let json = format!("{{{}}}", items.join(","));
     let padded = (PREFIX + json.len() as u64).next_multiple_of(ALIGNMENT) - PREFIX;
     if padded > HEADER_MAX {
-        return Err(unsavable(format!("a header of {padded} bytes is longer than {HEADER_MAX}")));
+        return Err(unsavable(format!("the header has {padded} bytes; at most {HEADER_MAX} are allowed")));
     }
     let mut out = padded.to_le_bytes().to_vec();
     out.extend_from_slice(json.as_bytes());
@@ -51,10 +52,10 @@ fn header(snapshot: &Snapshot<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
 
 fn item(header: &Header, begin: u64, end: u64) -> Result<String, Error> {
     if header.name == METADATA {
-        return Err(unsavable(format!("{METADATA:?} cannot be the name of a tensor")));
+        return Err(unsavable(format!("{METADATA:?} is not a valid tensor name")));
     }
     let Some(dtype) = name_of(header.dtype) else {
-        return Err(unsavable(format!("tensor {:?} is of type {:?}", header.name, header.dtype)));
+        return Err(unsavable(format!("tensor {:?} has type {:?}", header.name, header.dtype)));
     };
     let (name, shape) = (json(&header.name), json(&header.shape));
     Ok(format!(r#"{name}:{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{begin},{end}]}}"#))

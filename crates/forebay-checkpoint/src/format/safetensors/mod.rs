@@ -1,9 +1,9 @@
-//! safetensors: eight bytes of length, a JSON header, the values without gaps.
+//! safetensors: an eight-byte length, a JSON header, and the values without gaps.
 //!
-//! The header is padded with spaces, which the format allows, so that the values begin at a multiple of 4096: a file
-//! written with `O_DIRECT` in whole pages needs no read-modify-write at the seam. Values are ordered by the size of their
-//! type, largest first, as the Python package does it: each tensor then begins at a multiple of its type's size, and a
-//! mapped file can be used in place. The format has no checksums.
+//! The header is padded with spaces, which the format allows, so values start at a multiple of 4096. A file written
+//! with `O_DIRECT` in whole pages then needs no read-modify-write. Values are ordered by type size, largest first, as
+//! in the Python package. Each tensor starts at a multiple of its type's size, and a mapped file can be used in place.
+//! The format has no checksums.
 
 mod decode;
 mod encode;
@@ -11,11 +11,11 @@ mod encode;
 use super::{Catalog, Error, Format, Layout, Source};
 use crate::{Dtype, Snapshot};
 
-/// Longer headers are refused by every reader.
+/// Every reader refuses longer headers.
 const HEADER_MAX: u64 = 100_000_000;
 /// The header's length comes first, as a little-endian u64.
 const PREFIX: u64 = 8;
-/// The key under which strings are kept; no tensor can have that name.
+/// The key under which strings are stored; no tensor can have this name.
 const METADATA: &str = "__metadata__";
 const EXTENSION: &str = ".safetensors";
 
@@ -46,7 +46,7 @@ impl Format for Safetensors {
     }
 }
 
-/// Our types with the format's names for them. It has none for complex values of 128 bits.
+/// Our types and the format's names for them. The format has no 128-bit complex type.
 const DTYPES: [(Dtype, &str); 22] = [
     (Dtype::Bool, "BOOL"),
     (Dtype::F4, "F4"),

@@ -33,9 +33,9 @@ fn cases() -> Vec<Case> {
         ("model", |b| b.push(0), Damage::Length { file: file(), expected: 8288, found: 8289 }),
         ("model", |b| b[4096..8192].fill(0), Damage::Zeroed { file: file(), offset: 4096 }),
         ("model", |b| b[5000..8192].fill(0), Damage::Torn { file: file(), offset: 5120 }),
-        ("manifest.forebay", Vec::clear, manifest_is("it is empty")),
-        ("manifest.forebay", |b| b.fill(0), manifest_is("it holds zeros only")),
-        ("manifest.forebay", |b| b.truncate(50), manifest_is("its own checksum does not match")),
+        ("manifest.forebay", Vec::clear, manifest_is("empty file")),
+        ("manifest.forebay", |b| b.fill(0), manifest_is("only zeros")),
+        ("manifest.forebay", |b| b.truncate(50), manifest_is("checksum mismatch")),
         ("manifest.forebay", |b| *b = b"{}".to_vec(), Damage::Foreign),
     ]
 }
@@ -95,7 +95,9 @@ fn an_older_version_is_restored_when_no_copy_of_the_newest_is_good() {
     }
     let error = restore(&tiers).unwrap_err().to_string();
     assert!(
-        error.starts_with("no good checkpoint in /fast, /slow\n  /fast/step-000000000020: rest at 0: checksum"),
+        error.starts_with(
+            "no valid checkpoint in /fast, /slow\n  /fast/step-000000000020: rest: checksum mismatch at offset 0: "
+        ),
         "{error}"
     );
     assert!(error.ends_with("\n  /slow/step-000000000010: rest is truncated: 0 of 10 bytes"), "{error}");

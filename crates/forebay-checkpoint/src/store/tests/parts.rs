@@ -74,7 +74,7 @@ fn a_checkpoint_is_found_on_the_nearest_tier_where_it_opens() {
     }
     assert_eq!(Checkpoint::find(&tiers, None).unwrap().name(), name(2));
     let error = Checkpoint::find(&tiers, Some(3)).unwrap_err().to_string();
-    assert!(error.starts_with("no good checkpoint of step 3 in /fast, /slow\n  /fast/step-000000000003: "), "{error}");
+    assert!(error.starts_with("no valid checkpoint of step 3 in /fast, /slow\n  /fast/step-000000000003: "), "{error}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_given_step_is_restored_and_one_that_is_not_there_is_not() {
     let restored = restore_with(&tiers, step(2), &mut memory).unwrap();
     assert!(Model::of(2).is_in(&restored, FORMATS[1]));
     let error = restore_with(&tiers, step(9), &mut memory).unwrap_err().to_string();
-    assert_eq!(error, "no good checkpoint of step 9 in /fast, /slow");
+    assert_eq!(error, "no valid checkpoint of step 9 in /fast, /slow");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn types_that_one_format_lacks_are_held_by_the_other() {
         }
         for &dtype in lacks {
             let said = format.plan("model", &state(dtype).lend()).expect_err("has no name for it").to_string();
-            assert_eq!(said, format!("cannot be saved as {name}: tensor \"w\" is of type {dtype:?}"));
+            assert_eq!(said, format!("cannot save as {name}: tensor \"w\" has type {dtype:?}"));
         }
     }
 }
@@ -128,27 +128,27 @@ fn snapshots_that_cannot_be_saved_say_why() {
         };
         let state = State { tensors: headers.iter().map(header).collect(), notes: BTreeMap::new() };
         let plan = named(format).expect("is in the table").plan(stem, &state.lend());
-        plan.expect_err("cannot be saved").to_string().replace(&format!("cannot be saved as {format}: "), "")
+        plan.expect_err("cannot be saved").to_string().replace(&format!("cannot save as {format}: "), "")
     };
     for format in ["safetensors", "tensorflow"] {
-        assert_eq!(said(format, "a/b", &[], 0), "\"a/b\" is no name of a file");
-        assert_eq!(said(format, "m", &[("w", &[2]), ("w", &[2])], 2), "two tensors are named \"w\"");
+        assert_eq!(said(format, "a/b", &[], 0), "\"a/b\" is not a valid file name");
+        assert_eq!(said(format, "m", &[("w", &[2]), ("w", &[2])], 2), "duplicate tensor name \"w\"");
         assert_eq!(said(format, "m", &[("w", &[2])], 3), "tensor \"w\" of (U8, [2]) has 3 bytes");
         assert_eq!(
             said(format, "m", &[("w", &[u64::MAX, 2])], 3),
             format!("tensor \"w\" of (U8, [{}, 2]) has 3 bytes", u64::MAX)
         );
     }
-    assert_eq!(
-        said("safetensors", "m", &[("__metadata__", &[2])], 2),
-        "\"__metadata__\" cannot be the name of a tensor"
-    );
+    assert_eq!(said("safetensors", "m", &[("__metadata__", &[2])], 2), "\"__metadata__\" is not a valid tensor name");
     for name in ["", "\0w", "_forebay/notes/x"] {
-        assert_eq!(said("tensorflow", "m", &[(name, &[2])], 2), format!("{name:?} cannot be the name of a tensor"));
+        assert_eq!(said("tensorflow", "m", &[(name, &[2])], 2), format!("{name:?} is not a valid tensor name"));
     }
-    assert_eq!(said("tensorflow", "m", &[("w", &[1; 255])], 1), "tensor \"w\" has 255 dimensions, more than 254");
+    assert_eq!(
+        said("tensorflow", "m", &[("w", &[1; 255])], 1),
+        "tensor \"w\" has 255 dimensions; at most 254 are supported"
+    );
     let huge = said("tensorflow", "m", &[("w", &[0, u64::MAX])], 0);
-    assert_eq!(huge, format!("tensor \"w\" has a dimension of {}", u64::MAX));
+    assert_eq!(huge, format!("tensor \"w\" has a dimension of size {}", u64::MAX));
 }
 
 /// Files that remember which ranges were asked for.
@@ -185,7 +185,7 @@ fn one_tensor_is_read_without_the_rest() {
         assert_eq!(&catalog.read(&watched, &header.name).expect("is there"), bytes);
         assert_eq!(watched.asked.borrow().iter().map(|(_, _, len)| len).sum::<usize>(), bytes.len());
         let said = catalog.read(&watched, "nothing").expect_err("is not there").to_string();
-        assert_eq!(said, "no tensor is named \"nothing\"");
+        assert_eq!(said, "no tensor named \"nothing\"");
     }
 }
 
