@@ -109,7 +109,7 @@ def test_a_sequence_example_is_refused_with_its_sequences(forebay: Forebay, tmp_
     with tf.io.TFRecordWriter(str(tmp_path / "video.tfrecord")) as writer:
         writer.write(example.SerializeToString())
     found = forebay("data", "verify", tmp_path / "video.tfrecord", status=1).stdout
-    assert "features found: length (int64), and as a tf.SequenceExample the sequences frames" in found
+    assert "features found: length (int64), and the tf.SequenceExample sequences frames" in found
 
 
 def test_packing_and_unpacking_returns_names_and_bytes(forebay: Forebay, photos: Path, tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ use crate::{Error, Result};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Items finished: files or shards, whatever the operation counts.
+    /// Finished items: files or shards, depending on the operation.
     pub done: u64,
     pub total: u64,
-    /// What the finished items take, in bytes.
+    /// Size of the finished items in bytes.
     pub bytes: u64,
 }
 
@@ -33,9 +33,9 @@ impl Default for Control<'_> {
 }
 
 impl Control<'_> {
-    /// Does `work(state, item)` for every item in `0..total` on all threads, each with a state of its own from `start`.
+    /// Runs `work(state, item)` for every item in `0..total` on all threads, each with its own state from `start`.
     ///
-    /// `work` returns the bytes it moved. The first error stops the others after the item they are at and is returned.
+    /// `work` returns the bytes it moved. The first error is returned; the other threads stop after their current item.
     pub(crate) fn for_each<S>(
         &self,
         name: &str,
@@ -61,7 +61,7 @@ impl Control<'_> {
             for number in 0..self.workers(total) {
                 let builder = std::thread::Builder::new().name(format!("forebay:{name}-{number}"));
                 if builder.spawn_scoped(scope, worker).is_err() {
-                    // The system allows no more threads: those that run do the work, or else this one does.
+                    // No more threads can be started: those that run do the work, or else this one does.
                     if number == 0 {
                         worker();
                     }

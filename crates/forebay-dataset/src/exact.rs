@@ -1,8 +1,8 @@
 //! Powers, logarithms and normal quantiles from additions and multiplications alone.
 //!
-//! The functions of a C library differ in the last bit from one machine to the next, and one bit is enough to change
-//! a JPEG file. IEEE addition, multiplication, division and square root do not differ, so everything that decides a
-//! byte of a generated image is built from them. Accuracy is a part in 10⁷: far finer than a file size needs.
+//! The functions of a C library differ in the last bit between machines, and one bit is enough to change a JPEG file.
+//! IEEE addition, multiplication, division and square root do not differ, so everything that affects a byte of a
+//! generated image is built from them. The relative accuracy of 10⁻⁷ is far finer than a file size needs.
 
 const LN_2: f64 = std::f64::consts::LN_2;
 

@@ -12,14 +12,14 @@ use forebay_units::Bytes;
 use crate::source::{Source, read_head};
 use crate::{Error, Result};
 
-/// Files whose names say nothing are opened, but not more than this many.
+/// At most this many files with unknown names are opened.
 const OPENED: usize = 16;
 
-/// Decides by the first TFRecord shard of a source.
+/// Finds the features in the first TFRecord shard of a source.
 ///
 /// # Errors
-/// When names are given and there is no such shard, or its first records have no such features; when it cannot be told
-/// which of several features is the image.
+/// When names are given and there is no such shard, or its first records lack these features; or when several features
+/// could be the image.
 pub(crate) fn decide(
     storage: &dyn Storage,
     path: &Path,
@@ -38,7 +38,7 @@ pub(crate) fn decide(
     decided.map_err(|source| Error::Format { path: shard.to_owned(), source: Box::new(source) })
 }
 
-/// The payloads of a shard up to the first damage; records that are too large are passed over.
+/// The payloads of a shard up to the first damage; records that are too large are skipped.
 fn payloads(object: &dyn Object, limit: Bytes) -> Result<impl Iterator<Item = Vec<u8>>> {
     let (mut scanner, mut buffer) = (FrameScanner::new(object.len()?), Buffer::default());
     Ok(iter::from_fn(move || {
@@ -121,7 +121,7 @@ mod tests {
     fn names_for_data_without_features_and_several_images_are_refused() {
         let given = KeyNames { image: Some("right".to_owned()), label: None };
         let error = decided(&[("d/a.jpg", JPEG.to_vec())], &given).unwrap_err().to_string();
-        assert_eq!(error, "d: no TFRecord records found; only those have named features");
+        assert_eq!(error, "d: no TFRecord shards found; only TFRecord has named features");
         let two = [("d/x.tfrecord", shard(&["left", "right"]))];
         let error = decided(&two, &KeyNames::default()).unwrap_err();
         let Error::Format { path, source } = error else { panic!("{error}") };

@@ -1,8 +1,8 @@
-//! A folder that one command fills: claimed, locked, and recognised again.
+//! A folder that one command fills: claimed, locked, and recognised by later runs.
 //!
-//! The first thing written into a folder is a hidden marker that says from what it is being made. A later run with the
-//! same content of the marker goes on where the former ended; a folder with another marker, or with anything but a
-//! marker, is left alone. While a run is filling it, the folder is locked.
+//! The first file written into a folder is a hidden marker with the parameters it is made from. A later run with the
+//! same parameters resumes; a folder with another marker, or with files but no marker, is left alone. The folder is
+//! locked while a run fills it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -13,18 +13,18 @@ use serde_json::{Map, Value};
 
 use crate::{Error, Result, write};
 
-/// A claimed folder; dropping it ends the claim.
+/// A claimed folder; dropping it releases the claim.
 pub(crate) struct Home {
     path: PathBuf,
-    /// Whether a former run has been here.
+    /// Whether an earlier run marked the folder.
     pub(crate) resumed: bool,
     _lock: File,
 }
 
 impl Home {
-    /// Claims `path` for something described by `identity`, which is kept in the file `marker`.
+    /// Claims `path` for the content described by `identity`, which is stored in the file `marker`.
     ///
-    /// The folder is made where it is missing.
+    /// Creates the folder if it is missing.
     pub(crate) fn claim(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<Self> {
         write::folder(path)?;
         let lock = lock(path)?;
@@ -46,7 +46,7 @@ impl Home {
     }
 }
 
-/// Whether the folder `path` is marked for the same thing; an error where it is for another.
+/// Whether the folder `path` is marked with the same identity; another identity is an error.
 pub(crate) fn agrees(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<bool> {
     let file = path.join(marker);
     match fs::read(&file) {
@@ -72,27 +72,27 @@ fn lock(path: &Path) -> Result<File> {
     let folder = File::open(path).map_err(|source| StorageError::from_io(Operation::Open, path, source))?;
     match folder.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
-        // Some file systems know no locks; a folder there is filled without one.
+        // Some file systems have no locks; a folder there is filled without one.
         _ => Ok(folder),
     }
 }
 
 fn refuse_foreign(path: &Path) -> Result<()> {
     let listed = fs::read_dir(path).map_err(|source| StorageError::from_io(Operation::List, path, source))?;
-    // A marker that was being written when the run was killed is no one's data, nor is what every new ext4 has.
+    // An unfinished marker of a killed run and ext4's lost+found are nobody's data.
     let is_ours = |name: &OsStr| write::is_temporary(name) || name == "lost+found";
     let held = listed.flatten().any(|entry| !is_ours(&entry.file_name()));
     if held { Err(Error::Foreign { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// The key of a marker whose value is a checksum over the inputs' names, sizes, times and labels: it says that they differ,
-/// not in what.
+/// The key of a marker whose value is a checksum over the inputs' names, sizes, times and labels: it shows that they
+/// differ, not how.
 pub(crate) const INPUTS: &str = "inputs";
 
-/// Whether the marker says what we would write.
+/// Whether the marker matches ours.
 fn agree(path: &Path, bytes: &[u8], identity: &Map<String, Value>) -> Result<()> {
     let theirs: Map<String, Value> = serde_json::from_slice(bytes).unwrap_or_default();
-    // Our own goes through text as theirs did, so that numbers compare equal.
+    // Ours goes through text as theirs did, so that numbers compare equal.
     let text = serde_json::to_vec(identity).expect("a JSON value has a text");
     let ours: Map<String, Value> = serde_json::from_slice(&text).expect("our own text");
     if theirs == ours {

@@ -1,8 +1,8 @@
 //! `forebay data inspect`: what is in a dataset.
 //!
-//! Of an image file only the headers and the last bytes are read, so a large tree takes as long as opening its files
-//! does; BMP and TIFF have no mark at their end and are decoded. Shards are read a sample at a time, with their checksums.
-//! Whether the pixels themselves decode is for [`crate::verify()`] to say.
+//! Only the headers and the last bytes of an image file are read, so a large tree takes as long as opening its files;
+//! BMP and TIFF have no end marker and are decoded. Shards are read a sample at a time, with their checksums. Whether the
+//! pixels decode is checked by [`crate::verify()`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,18 +22,18 @@ use crate::sizes::{bssplit, histogram};
 use crate::source::{Item, Source};
 use crate::{Control, Result, features};
 
-/// First read of an image file: holds the headers of all but a few.
+/// First read of an image file: enough for nearly all headers.
 const FIRST_READ: u64 = 16 << 10;
-/// Where the end of an image is looked for; some writers append a few bytes.
+/// How many last bytes are searched for the end marker; some writers append a few bytes.
 const LAST_READ: u64 = 4 << 10;
 
 #[derive(Clone, Debug)]
 pub struct InspectOptions {
-    /// At most so many bad files are listed; all are counted.
+    /// At most this many bad files are listed; all are counted.
     pub bad_limit: usize,
-    /// The features of TFRecord records that hold image and label, where they are known.
+    /// The TFRecord features that hold image and label, if known.
     pub keys: KeyNames,
-    /// A sample of more bytes is bad, and is not read.
+    /// A larger sample is reported as bad and not read.
     pub max_sample: Bytes,
 }
 
@@ -43,10 +43,10 @@ impl Default for InspectOptions {
     }
 }
 
-/// Finds out what is at `path`: a folder of images, a list, an image, or shards.
+/// Inspects `path`: a folder of images, a list, an image, or shards.
 ///
 /// # Errors
-/// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
+/// When `path` does not exist or contains no data, or the caller stops it. Bad files are part of the result.
 pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> Result<Inspection> {
     let storage = Local::default();
     let source = Source::open(&storage, path)?;
@@ -68,8 +68,7 @@ pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> 
     Ok(found)
 }
 
-/// Names of the classes by label: a manifest's, or those of the folders that image files lie in. The labels of records
-/// are their own, and no folder names them.
+/// Class names by label, from a manifest or from the folders of image files. Labels of records have no folder names.
 fn class_names(storage: &dyn Storage, path: &Path, source: &Source, has_shards: bool, given: &KeyNames) -> Vec<String> {
     match Manifest::beside(storage, path) {
         Some(Ok(manifest)) if given.has_usual_label() => manifest.classes,
@@ -212,7 +211,7 @@ impl Totals {
     }
 }
 
-/// An image file that is looked at.
+/// An image file being inspected.
 struct ImageFile<'a> {
     object: &'a dyn Object,
     kind: ImageKind,
@@ -221,7 +220,7 @@ struct ImageFile<'a> {
 }
 
 impl ImageFile<'_> {
-    /// The headers of an image whose beginning is in `buffer`; reads on where that is not enough.
+    /// The headers of an image whose beginning is in `buffer`; reads more if needed.
     fn header(&self, buffer: &mut Buffer) -> Result<ImageInfo, String> {
         match image::info(buffer.as_slice()) {
             Err(_) if self.size > FIRST_READ => {
@@ -232,7 +231,7 @@ impl ImageFile<'_> {
         }
     }
 
-    /// Whether the file has its end; its beginning is in `buffer`.
+    /// Whether the file is complete at its end; its beginning is in `buffer`.
     fn check_end(&self, buffer: &mut Buffer) -> Result<(), String> {
         if image::declared_len(buffer.as_slice()).is_some_and(|len| len <= self.size) {
             return Ok(());
@@ -243,7 +242,7 @@ impl ImageFile<'_> {
         if has_end(self.kind, buffer.as_slice()) {
             return Ok(());
         }
-        // Some writers forget the mark, and some formats have none: only the pixels can tell.
+        // Some writers omit the marker, and some formats have none: only decoding shows it.
         self.read_whole(buffer)?;
         decodes(buffer.as_slice())
     }
@@ -253,7 +252,7 @@ impl ImageFile<'_> {
     }
 }
 
-/// Whether the mark that ends an image is among its last bytes.
+/// Whether the end marker is among an image's last bytes.
 pub(crate) fn has_end(kind: ImageKind, bytes: &[u8]) -> bool {
     let last = &bytes[bytes.len().saturating_sub(LAST_READ as usize)..];
     let holds = |mark: &[u8]| last.windows(mark.len()).any(|window| window == mark);
@@ -262,7 +261,7 @@ pub(crate) fn has_end(kind: ImageKind, bytes: &[u8]) -> bool {
         ImageKind::Png => holds(b"IEND"),
         // The end of the last data, and the trailer.
         ImageKind::Gif => last.ends_with(&[0, 0x3B]),
-        // Their first bytes say how long they are, or nothing does.
+        // Their length is stated in the first bytes, or not at all.
         ImageKind::Webp | ImageKind::Bmp | ImageKind::Tiff => false,
     }
 }

@@ -1,15 +1,15 @@
-//! Datasets of images: made, inspected, packed and verified.
+//! Making, inspecting, packing and verifying datasets, and generating the data of workloads.
 //!
-//! The four verbs of `forebay data`: [`make()`] writes seeded synthetic photographs in class folders, [`inspect()`]
-//! says what a folder, a list or a set of shards holds, [`pack()`] turns files into TFRecord, tar or tensor shards and
-//! [`unpack()`] back, [`verify()`] checks every checksum and decodes every image. All of them run on any number of
-//! threads with the same result, tell a callback how far they are, stop when a flag is set, and go on later where they
-//! stopped.
+//! The commands of `forebay data`: [`make()`] writes seeded synthetic photographs into class folders, [`inspect()`]
+//! describes a folder, a list or a set of shards, [`pack()`] turns files into TFRecord, tar or tensor shards,
+//! [`unpack()`] turns them back, and [`verify()`] checks every checksum and decodes every image. All give the same
+//! result on any number of threads, report progress to a callback, and stop when a flag is set; a stopped `make`, `pack`
+//! or `unpack` resumes in the next run.
 //!
-//! It is not a loader: nothing here shuffles epochs or makes batches. It prints nothing.
+//! This is not a loader: nothing here shuffles epochs or makes batches. It prints nothing.
 //!
-//! Limits: local files. A shard is the unit of parallel work when inspecting or verifying. A tensor shard, and a
-//! compressed one, is built in memory, so packing takes up to a shard's length of it per thread.
+//! Limits: local files only. A shard is the unit of parallel work when inspecting or verifying. Tensor shards and
+//! compressed shards are built in memory, so packing them needs up to one shard of memory per thread.
 //!
 //! ```
 //! use forebay_dataset::{Control, InspectOptions, MakePlan, MakeSpec, Profile, inspect, make};

@@ -1,4 +1,4 @@
-//! What a packed folder should hold: written last, checked by `verify`.
+//! The manifest of a packed folder: written last, checked by `verify`.
 
 use std::collections::HashSet;
 use std::io::BufRead;
@@ -17,19 +17,19 @@ pub const MANIFEST: &str = "manifest.json";
 /// The version of the manifest that is written and read.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The longest manifest that is read: it is held whole, and a damaged or foreign file must not fill memory.
+/// The largest manifest that is read: it is held in memory, which a damaged or foreign file must not fill.
 const MAX_LEN: u64 = 256 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this file as its writer knew it; other versions are refused.
+    /// Version of the manifest; other versions are refused.
     pub schema: u32,
     /// `tfrecord`, `tar` or `tensor`.
     pub format: String,
     pub n_samples: u64,
     pub bytes: u64,
     pub shards: Vec<ShardEntry>,
-    /// Names of the classes by label, where folders named them.
+    /// Class names by label, if the inputs were in class folders.
     pub classes: Vec<String>,
     /// Inputs that were left out, and why.
     pub skipped: Vec<Fault>,
@@ -45,12 +45,12 @@ pub struct ShardEntry {
     pub crc32c: u32,
 }
 
-/// The names of the classes of a folder that was packed here; `None` where no manifest says.
+/// The class names of a packed folder; `None` without a manifest.
 pub fn packed_classes(storage: &dyn Storage, path: &Path) -> Option<Vec<String>> {
     Manifest::beside(storage, path)?.ok().map(|manifest| manifest.classes).filter(|classes| !classes.is_empty())
 }
 
-/// The checksum of all of an object, a chunk at a time.
+/// The checksum of a whole object, read in chunks.
 fn checksum(object: &dyn Object) -> std::io::Result<u32> {
     let mut reader = ObjectReader::new(object).map_err(std::io::Error::other)?;
     let mut sum = 0;
@@ -66,7 +66,7 @@ fn checksum(object: &dyn Object) -> std::io::Result<u32> {
 }
 
 impl Manifest {
-    /// The manifest of the folder `path`; `None` where there is none.
+    /// The manifest of the folder `path`; `None` if it has none.
     pub(crate) fn beside(storage: &dyn Storage, path: &Path) -> Option<Result<Self, Fault>> {
         let file = path.join(MANIFEST);
         let mut buffer = Buffer::default();
@@ -74,7 +74,7 @@ impl Manifest {
         match read {
             Ok(()) => Some(Self::parse(buffer.as_slice()).map_err(|reason| Fault::of_file(&file, reason))),
             Err(forebay_storage::Error::NotFound { .. }) => None,
-            // `path` may be a file, in which case nothing lies below it.
+            // `path` may be a file.
             Err(_) if storage.size(path).is_ok() => None,
             Err(error) => Some(Err(Fault::of_file(&file, why_unreadable(&error)))),
         }
@@ -84,11 +84,11 @@ impl Manifest {
         let manifest: Self = serde_json::from_slice(json).map_err(|error| format!("not a manifest: {error}"))?;
         match manifest.schema {
             SCHEMA => Ok(manifest),
-            other => Err(format!("a manifest of version {other}: expected version {SCHEMA}")),
+            other => Err(format!("manifest version {other} is not supported; expected version {SCHEMA}")),
         }
     }
 
-    /// How the file at `path` in the folder `dir` differs from what the manifest says of it.
+    /// How the file at `path` in the folder `dir` differs from its entry in the manifest.
     pub(crate) fn disagreement(&self, storage: &dyn Storage, dir: &Path, path: &Path) -> Option<Fault> {
         let file = path.strip_prefix(dir).unwrap_or(path);
         let Some(entry) = self.shards.iter().find(|entry| entry.file == file) else {
@@ -100,7 +100,7 @@ impl Manifest {
             Err(error) => return Some(Fault::of_file(path, why_unreadable(&error))),
         };
         let differ = |what, wanted: String, found: String| {
-            Some(Fault::of_file(path, format!("{what}: expected {wanted} by {MANIFEST}, found {found}")))
+            Some(Fault::of_file(path, format!("{what}: expected {wanted} (from {MANIFEST}), found {found}")))
         };
         if len != entry.bytes {
             return differ("length", entry.bytes.to_string(), len.to_string());

@@ -1,9 +1,9 @@
-//! Why something is bad, in words for a [`Fault`](forebay_record::Fault).
+//! Texts of [`Fault`](forebay_record::Fault)s.
 
 use forebay_format::Kind;
 use forebay_units::{Bytes, chain};
 
-/// What a storage error says about a file, without naming the file again.
+/// A storage error without the file's name.
 pub(crate) fn why_unreadable(error: &forebay_storage::Error) -> String {
     use forebay_storage::Error as E;
     match error {
@@ -19,12 +19,12 @@ pub(crate) fn too_large(size: Bytes, limit: Bytes) -> String {
     format!("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")
 }
 
-/// Why a file that is no image is bad, from its first bytes.
+/// Why a file is not an image, from its first bytes.
 pub(crate) fn not_an_image(head: &[u8]) -> String {
     match Kind::of(head) {
         Kind::Empty => "empty file".to_owned(),
-        Kind::Text | Kind::Utf16 => "not an image: it is text".to_owned(),
-        Kind::Packed(how) => format!("not an image: found {how} data, which is not read"),
+        Kind::Text | Kind::Utf16 => "not an image: text file".to_owned(),
+        Kind::Packed(how) => format!("not an image: {how} data is not supported"),
         Kind::ForeignImage(format) => format!("{format} is not supported"),
         _ => format!("not an image: begins with \"{}\"", head[..head.len().min(8)].escape_ascii()),
     }

@@ -1,4 +1,4 @@
-//! The draws that make images: a stream per image, so image *i* needs nothing of image *i − 1*.
+//! Random draws for images: one stream per image, so image *i* does not depend on image *i − 1*.
 
 use forebay_units::random::Random;
 
@@ -14,7 +14,7 @@ impl Rng {
         self.0.bits()
     }
 
-    /// Uniform in `0..n`; the bias of at most n/2³² is of no account here.
+    /// Uniform in `0..n`; the bias of at most n/2³² does not matter here.
     pub(crate) fn below(&mut self, n: u32) -> u32 {
         (((self.bits() >> 32) * u64::from(n)) >> 32) as u32
     }

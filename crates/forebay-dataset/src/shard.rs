@@ -1,7 +1,7 @@
-//! The samples of a shard, whatever its format, one at a time.
+//! The samples of a shard of any format, one at a time.
 //!
-//! A damaged sample does not end the walk where the next one can still be found: a TFRecord payload or a tar entry with
-//! wrong content costs itself, a damaged length or header costs the rest of the shard.
+//! A damaged sample does not end the walk if the next one can still be found: a damaged TFRecord payload or tar entry
+//! loses only that sample, a damaged length or header loses the rest of the shard.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,14 +21,14 @@ pub(crate) struct Reading<'a> {
     pub(crate) storage: &'a dyn Storage,
     /// The features of TFRecord records that hold image and label.
     pub(crate) keys: &'a Keys,
-    /// A sample of more bytes is bad, and is not read.
+    /// A larger sample is reported as bad and not read.
     pub(crate) limit: u64,
 }
 
 pub(crate) struct Sample<'a> {
     pub(crate) offset: u64,
     pub(crate) label: Option<i64>,
-    /// The file it was made from, where that is kept.
+    /// The name of the original file, if stored.
     pub(crate) name: Option<PathBuf>,
     pub(crate) content: Content<'a>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Content<'a> {
     },
 }
 
-/// Hands every sample of the shard at `path`, good or bad, to `visit`.
+/// Passes every sample of the shard at `path`, good or bad, to `visit`.
 pub(crate) fn walk(reading: &Reading<'_>, path: &Path, kind: Kind, visit: &mut Visit<'_>) -> Result<(), Fault> {
     let object = reading.storage.open(path).map_err(|error| Fault::of_file(path, why_unreadable(&error)))?;
     let walk = Walk { object: object.as_ref(), path, keys: reading.keys, limit: reading.limit };
@@ -68,7 +68,7 @@ pub(crate) fn walk(reading: &Reading<'_>, path: &Path, kind: Kind, visit: &mut V
 /// Takes each sample in turn, good or bad.
 type Visit<'a> = dyn FnMut(Result<Sample<'_>, Fault>) + 'a;
 
-/// A shard that is walked; one sample of it is held at a time.
+/// A shard being walked; holds one sample at a time.
 struct Walk<'a> {
     object: &'a dyn Object,
     path: &'a Path,
@@ -85,17 +85,17 @@ impl Walk<'_> {
         Fault::of_file(self.path, why_unreadable(error))
     }
 
-    /// What is wrong with all of the shard.
+    /// A fault of the whole shard.
     fn broken(&self, error: &FormatError) -> Fault {
         Fault::of_file(self.path, chain(error))
     }
 
-    /// What is wrong with the sample at an offset.
+    /// A fault of the sample at an offset.
     fn bad(&self, offset: u64, error: &FormatError) -> Fault {
         Fault::of_record(self.path, offset, chain(error))
     }
 
-    /// What is wrong with all that comes after an offset.
+    /// A fault of everything after an offset.
     fn ended(&self, offset: u64, error: &FormatError) -> Fault {
         Fault::of_record(self.path, offset, format!("{}; the rest of the shard cannot be read", chain(error)))
     }
@@ -153,7 +153,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// An archive is expanded twice: where a sample ends is known only behind it.
+    /// An archive is expanded twice: the end of a sample is known only after it.
     fn compressed_archive(&self, packed: Compression, visit: &mut Visit<'_>) -> Result<(), Fault> {
         let broken = |error: FormatError| self.broken(&error);
         let expand = || {
@@ -172,17 +172,17 @@ impl Walk<'_> {
             visit(read_member(&piece, span.offset).map_err(|error| self.bad(span.offset, &error)));
         }
         if let Some(error) = damage {
-            // Where a scanner stopped is where it would go on.
+            // The scanner stopped at the offset it wants next.
             visit(Err(self.ended(scanner.at(), &error)));
         }
         self.name_skipped(&scanner, visit);
         Ok(())
     }
 
-    /// Names the entries of an archive that are not read.
+    /// Reports the unsupported entries of an archive.
     fn name_skipped(&self, scanner: &tar::SampleScanner, visit: &mut Visit<'_>) {
         for entry in scanner.left_out() {
-            let reason = format!("{} is {}, which is not read", as_path(&entry.path).escaped(), entry.what);
+            let reason = format!("{} is {}, which is not supported", as_path(&entry.path).escaped(), entry.what);
             visit(Err(Fault::of_record(self.path, entry.offset, reason)));
         }
     }
@@ -239,7 +239,7 @@ fn parts(sample: &tar::Sample<'_>) -> String {
     sample.parts.iter().map(|part| format!(".{}", part.extension)).collect::<Vec<_>>().join(", ")
 }
 
-/// The name of a member's file: as kept beside it, else its path in the archive, with the case of the letters kept.
+/// The name of a sample's file: the stored name, or else its path in the archive, in the original case.
 fn member_name(bytes: &[u8], offset: u64, sample: &tar::Sample<'_>) -> Option<PathBuf> {
     if let Some(kept) = sample.part(super::pack::NAME_PART) {
         return Some(as_path(kept));

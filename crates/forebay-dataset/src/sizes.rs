@@ -1,4 +1,4 @@
-//! The distribution of sizes: a histogram by powers of two, and fio's imitation of it.
+//! The size distribution: a histogram by powers of two, and the fio option that reproduces it.
 
 use forebay_record::Bucket;
 
@@ -23,8 +23,8 @@ pub(crate) fn histogram(sizes: &[u64]) -> Vec<Bucket> {
 
 /// The value of fio's `bssplit` that reads blocks of about these sizes: `64K/38:128K/62`.
 ///
-/// Every size becomes the power of two nearest to it on a logarithmic scale, so that the bytes read come out about
-/// right; percentages are whole and make 100. `None` where there are no sizes.
+/// Every size is rounded to the nearest power of two on a logarithmic scale, which keeps the total bytes about right;
+/// percentages are whole and add up to 100. `None` without sizes.
 pub(crate) fn bssplit(sizes: &[u64]) -> Option<String> {
     let mut counts = [0u64; 64];
     for &size in sizes {
@@ -42,7 +42,7 @@ fn nearest_log2(size: u64) -> u32 {
     (log + u32::from(up)).clamp(BLOCK_MIN_LOG2, 63)
 }
 
-/// Whole percentages that make 100, by largest remainder.
+/// Whole percentages that add up to 100, by largest remainder.
 fn percentages(counts: &[u64], total: u64) -> Option<Vec<u64>> {
     if total == 0 {
         return None;

@@ -1,10 +1,10 @@
-//! Which files a path stands for.
+//! The data files that a path refers to.
 //!
-//! A folder stands for the images and shards below it, each of the class its folder names; a text file for the
-//! `path label` lines in it, with paths relative to the list's own folder; any other file for itself. In a folder the names
-//! come first: a file whose name promises data is part of the set whatever is in it, and is found to be bad when it is
-//! read. Only where a name says nothing do the first bytes decide. Everything else is left out and counted by kind, but for
-//! hidden files and text with a text's name.
+//! A folder means the images and shards below it, with its subfolders as classes; a text file is a list of `path label`
+//! lines, with paths relative to the list's folder; any other file means itself. In a folder, names decide first: a file
+//! with a data file's name belongs to the dataset, and is reported as bad when read if it holds something else. The first
+//! bytes decide only for other names. Everything else is left out and counted by kind, except hidden files and text files
+//! with a text file's name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) path: PathBuf,
-    /// Path relative to the dataset's folder; for a listed file outside of it, its path.
+    /// Path relative to the dataset's folder; the path itself for a listed file outside it.
     pub(crate) name: PathBuf,
     pub(crate) label: Option<i64>,
 }
@@ -29,19 +29,19 @@ pub(crate) struct Item {
 pub(crate) struct Source {
     pub(crate) form: Form,
     pub(crate) items: Vec<Item>,
-    /// Names of the classes by label, where folders name them.
+    /// Class names by label, from folder names.
     pub(crate) classes: Vec<String>,
-    /// What a reader should know of the folders.
+    /// A note about the folders, for the user.
     pub(crate) notes: Vec<String>,
-    /// Files of the folder that are none of the set.
+    /// Files in the folder that are not part of the dataset.
     pub(crate) left_out: LeftOut,
 }
 
 impl Source {
-    /// Finds the files that `path` stands for.
+    /// Finds the data files that `path` refers to.
     ///
     /// # Errors
-    /// When there is nothing at `path`, when it cannot be read, or when it stands for no file.
+    /// When `path` does not exist, cannot be read, or refers to no data.
     pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         // Only a file has a size; a folder is listed.
         let is_file = storage.size(path).is_ok();
@@ -109,14 +109,14 @@ impl Source {
         Self { form: Form::List, items, classes: Vec::new(), notes: Vec::new(), left_out: LeftOut::default() }
     }
 
-    /// What a reader of results should know: splits, what the labels are, files that were left out.
+    /// Notes for the user: splits, the source of the labels, files left out.
     pub(crate) fn notes_with(&self, keys: &Keys) -> Vec<String> {
         let labels = keys.note().map(str::to_owned);
         self.notes.iter().cloned().chain(labels).chain(self.left_out.note()).collect()
     }
 }
 
-/// What a file of a folder is, if that is neither an image nor a shard. One that cannot be read stays, to be named as bad.
+/// The kind of a file that is neither an image nor a shard. A file that cannot be read stays, to be reported as bad.
 fn not_data(storage: &dyn Storage, file: &Path) -> Option<Kind> {
     let kind = match Kind::by_name(file) {
         Some(kind) => kind,
@@ -125,7 +125,7 @@ fn not_data(storage: &dyn Storage, file: &Path) -> Option<Kind> {
     (!kind.is_shard() && !matches!(kind, Kind::Image(_))).then_some(kind)
 }
 
-/// Says of a text that is too large what it was taken for.
+/// Reports a text file that is too large to be a list.
 fn too_long(error: StorageError) -> Error {
     match error {
         StorageError::TooLarge { path, size, limit } => Error::LongList { path, size, limit },
@@ -133,14 +133,14 @@ fn too_long(error: StorageError) -> Error {
     }
 }
 
-/// What to say where the folders below are splits. Files without a data file's name do not count.
+/// The note if the folders are splits. Files without a data file's name do not count.
 fn split_note(files: &[PathBuf], folder: &Path) -> Option<String> {
     let data = || files.iter().filter_map(|file| Kind::by_name(file).map(|kind| (file, kind)));
     let names = split::names(data().map(|(file, _)| below(file, folder)));
     split::note(&names, !data().any(|(_, kind)| kind.is_shard()))
 }
 
-/// Reads a file's first bytes and says what it is.
+/// Recognises a file by its first bytes.
 pub(crate) fn read_head(storage: &dyn Storage, path: &Path, buffer: &mut Buffer) -> forebay_storage::Result<Kind> {
     let object = storage.open(path)?;
     let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;

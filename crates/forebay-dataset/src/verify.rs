@@ -1,9 +1,8 @@
 //! `forebay data verify`: every checksum and every decode.
 //!
 //! An image file must decode to its last pixel; a TFRecord shard's checksums must hold and its images decode; a tar
-//! shard's headers must be sound and its images decode; a tensor shard's checksums must hold. Where a folder has a
-//! manifest, every shard in it must be there with the length and the checksum it was written with. Every file that
-//! fails is named.
+//! shard's headers must be valid and its images decode; a tensor shard's checksums must hold. If a folder has a manifest,
+//! every listed shard must exist with its length and checksum. Every file that fails is named.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -25,7 +24,7 @@ use crate::{Control, Result, features};
 pub struct VerifyOptions {
     /// The features of TFRecord records that hold image and label, where they are known.
     pub keys: KeyNames,
-    /// A sample of more bytes is bad, and is not read.
+    /// A larger sample is reported as bad and not read.
     pub max_sample: Bytes,
 }
 
@@ -35,10 +34,10 @@ impl Default for VerifyOptions {
     }
 }
 
-/// Checks everything at `path` that can be checked.
+/// Verifies all data at `path`.
 ///
 /// # Errors
-/// When there is nothing at `path`, or no data in it, or the caller stops it. Bad files are part of the answer.
+/// When `path` does not exist or contains no data, or the caller stops it. Bad files are part of the result.
 pub fn verify(path: &Path, options: &VerifyOptions, control: &Control<'_>) -> Result<Verification> {
     let storage = Local::default();
     let manifest = Manifest::beside(&storage, path);

@@ -1,8 +1,8 @@
-//! Files that are there whole or not at all.
+//! Atomic file writes without a sync.
 //!
-//! Bytes go to a hidden name beside the file and are renamed into place. There is no sync: a power cut may leave a
-//! generated picture torn, which the next run of the same command sees and mends. What must survive a power cut
-//! (markers, shards, manifests) is written through [`forebay_storage::Storage`] instead.
+//! Bytes go to a hidden name in the same folder and are renamed into place. There is no sync: a power cut may leave a
+//! torn picture, which the next run of the same command detects and replaces. Files that must survive a power cut
+//! (markers, shards, manifests) are written through [`forebay_storage::Storage`] instead.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use forebay_units::random::mix;
 
 use crate::Result;
 
-/// How the hidden names end that a killed run may leave behind.
+/// Suffix of the hidden names that a killed run may leave behind.
 const TEMPORARY: &str = ".tmp";
-/// Bytes of the longest name that Linux file systems take.
+/// Maximum length of a file name on Linux, in bytes.
 const NAME_MAX: usize = 255;
 
 /// Writes a file and renames it into place; its folder must exist. Only one process may write in the folder.
@@ -26,7 +26,7 @@ pub(crate) fn atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = File::create(&hidden).and_then(|mut file| file.write_all(bytes)).map_err(|e| (Operation::Write, e));
     let placed = written.and_then(|()| fs::rename(&hidden, path).map_err(|e| (Operation::Commit, e)));
     placed.map_err(|(operation, source)| {
-        // Best effort: the failure that is reported is the one above.
+        // Best effort: the failure above is reported.
         let _ = fs::remove_file(&hidden);
         StorageError::from_io(operation, path, source).into()
     })
@@ -39,17 +39,17 @@ pub(crate) fn hidden_beside(path: &Path) -> PathBuf {
     if name.len() + TEMPORARY.len() < NAME_MAX {
         return hidden(name);
     }
-    // The dot and the ending would make it longer than a name may be.
+    // With the dot and the suffix the name would be too long.
     let number = name.iter().fold(0, |sum, &byte| mix(sum ^ u64::from(byte)).wrapping_add(1));
     hidden(format!("{number:016x}").as_bytes())
 }
 
-/// Whether a name is one of those that a killed run leaves behind.
+/// Whether a name is a temporary name of a killed run.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".") && name.as_bytes().ends_with(TEMPORARY.as_bytes())
 }
 
-/// Removes what a killed run left half written in `folder`. The folder must be locked.
+/// Removes the unfinished files of a killed run from `folder`. The folder must be locked.
 pub(crate) fn sweep(folder: &Path) -> Result<()> {
     let Ok(listed) = fs::read_dir(folder) else { return Ok(()) };
     for entry in listed.flatten().filter(|entry| is_temporary(&entry.file_name())) {

@@ -1,33 +1,33 @@
-//! What can be wrong with bytes. Every variant that concerns a place in a file carries its offset.
+//! Decode and encode errors. Every variant that concerns a place in a file carries its offset.
 
-/// Why bytes could not be read as, or turned into, what was asked for.
+/// Why decoding or encoding failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are not in this format at all.
     #[error("not recognised: expected {expected}, found {found}")]
     NotRecognised {
-        /// The formats that would have been understood.
+        /// The formats that would have been accepted.
         expected: &'static str,
-        /// A description of what the bytes look like instead.
+        /// What the bytes look like instead.
         found: String,
     },
-    /// The bytes end before the thing they describe does.
+    /// The bytes end too early.
     #[error("{what} at offset {offset}: truncated: {needed} bytes needed, {found} found")]
     Truncated {
-        /// The thing that is cut off, such as "record 12".
+        /// What is cut off, such as "record 12".
         what: String,
         /// Where that thing begins in the file.
         offset: u64,
-        /// Its length, as far as it is known.
+        /// Its length, as far as known.
         needed: u64,
-        /// How many of these bytes are there.
+        /// How many of these bytes were found.
         found: u64,
     },
-    /// The bytes are not those that were written.
+    /// The bytes are damaged.
     #[error("{what} at offset {offset}: {part} checksum: expected {expected:#010x}, found {found:#010x}")]
     Checksum {
-        /// The thing that is damaged, such as "record 12".
+        /// What is damaged, such as "record 12".
         what: String,
         /// Where that thing begins in the file.
         offset: u64,
@@ -45,44 +45,44 @@ pub enum Error {
         expected: String,
         found: String,
     },
-    /// A record has no feature that fits.
+    /// A record has no suitable feature.
     #[error("{what}; features found: {found}")]
     NoFeature {
         /// What is missing, or of the wrong type.
         what: String,
-        /// The features that are there, with their types.
+        /// The features of the record, with their types.
         found: String,
     },
     /// Several features of a record could be its image, and none has one of the common names.
     #[error("several features hold images: {}", candidates.join(", "))]
     SeveralImages { candidates: Vec<String> },
-    /// An archive or a compressed file of a kind that is not read.
+    /// An archive or a compressed file of an unsupported kind.
     #[error("expected images, a shard or a list, found {how} data")]
     Archive { how: &'static str },
-    /// Text that is not in the encoding of a list.
+    /// Text in another encoding than lists use.
     #[error("expected a list in UTF-8, found UTF-16")]
     Utf16,
-    /// The bytes may well be valid, but this library does not read them.
+    /// The bytes may be valid, but this library does not support them.
     #[error("not supported: {what}")]
     Unsupported { what: String },
-    /// The bytes are an image of a format that this library does not decode.
+    /// An image of a format that this library does not decode.
     #[error("{format} is not supported")]
     UnsupportedImage { format: &'static str },
     /// Something is larger than a limit of this library or of its caller.
     #[error("{what} too large: {found}, limit {limit}")]
     TooLarge { what: String, limit: u64, found: u64 },
-    /// The caller's memory does not fit the sample that is to be written there.
+    /// The caller's memory does not fit the sample.
     #[error("output slot: expected {expected}, found {found}")]
     Slot {
-        /// The size or alignment that is needed.
+        /// The required size or alignment.
         expected: String,
         found: String,
     },
-    /// The caller could not take or give bytes.
-    #[error("bytes cannot be moved")]
+    /// The caller's reader or writer failed.
+    #[error("transferring bytes")]
     Io(#[source] std::io::Error),
-    /// The library of a format failed, which opens files by itself.
-    #[error("{path}: {library}'s library: {what}", path = .path.display())]
+    /// A format's own library, which opens files itself, failed.
+    #[error("{path}: {library} library: {what}", path = .path.display())]
     Library { library: &'static str, path: std::path::PathBuf, what: String },
     /// A JPEG file could not be decoded.
     #[error("jpeg image cannot be decoded")]

@@ -1,9 +1,8 @@
-//! What a file holds, told from its first bytes or, less surely, from its name.
+//! The kind of a file, recognised by its first bytes or, less reliably, by its name.
 //!
-//! Bytes cannot lie about a format, but they cost a read, and a damaged file has lost them; a name costs nothing and
-//! stays. For one file, ask [`Kind::of`]; when listing a folder of millions, ask [`Kind::by_name`] first, so
-//! that a damaged image is still an image of that folder and fails under its own name. Nothing here opens a file: a
-//! path is only a name.
+//! The first bytes are reliable, but they cost a read, and a damaged file has lost them; a name costs nothing. For one
+//! file, use [`Kind::of`]. When listing a folder of millions, use [`Kind::by_name`] first: a damaged image then still
+//! counts as an image of that folder and fails under its own name. Nothing here opens a file.
 
 use std::path::{Component, Path};
 
@@ -15,19 +14,19 @@ use crate::tfrecord::{self, Compression};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Image(ImageKind),
-    /// One image of a format that is not decoded, which is named.
+    /// One image of the named format, which is not supported.
     ForeignImage(&'static str),
-    /// TFRecord frames, the whole shard compressed or not. A compressed one is taken for TFRecord until it is expanded.
+    /// TFRecord frames; the whole shard may be compressed. A compressed shard is assumed to be TFRecord until expanded.
     TfRecord(Compression),
     /// A tar archive, compressed as a whole or not.
     Tar(Compression),
     Tensor,
     Empty,
-    /// UTF-8 text, as far as it was looked at, or lines of printable bytes.
+    /// UTF-8 text, judged by the bytes given, or lines of printable bytes.
     Text,
     /// UTF-16 text with a byte-order mark.
     Utf16,
-    /// An archive or a compressed file that is not read, by what made it.
+    /// An archive or a compressed file of an unsupported kind, by the name of the format.
     Packed(&'static str),
     Unknown,
 }
@@ -36,14 +35,14 @@ impl Kind {
     /// How many of a file's first bytes are enough to recognise it: a tar header.
     pub const HEAD_LEN: usize = 512;
 
-    /// Recognises a file by its first [`HEAD_LEN`](Self::HEAD_LEN) bytes, or by all of them where it has fewer. Further
-    /// bytes are not looked at.
+    /// Recognises a file by its first [`HEAD_LEN`](Self::HEAD_LEN) bytes, or by all of them if it has fewer. Further bytes
+    /// are ignored.
     pub fn of(head: &[u8]) -> Self {
         let head = &head[..head.len().min(Self::HEAD_LEN)];
         if head.is_empty() {
             return Self::Empty;
         }
-        // A checksum says more than the few bytes that some images begin with.
+        // A checksum is stronger evidence than the few magic bytes of some images.
         if is_frame_header(head) {
             return Self::TfRecord(Compression::None);
         }
@@ -79,7 +78,7 @@ impl Kind {
             return Self::Tar(packed);
         }
         match packed {
-            // Anything may be compressed by gzip, and a damaged start has lost what it was.
+            // Gzip may hold anything, and with a damaged start the content is unknown.
             Compression::Gzip if start.len() >= tfrecord::HEADER_LEN && !is_frame_header(&start) => {
                 Self::Packed("gzip")
             }
@@ -87,9 +86,9 @@ impl Kind {
         }
     }
 
-    /// What a file's name promises; `None` for a name that says nothing.
+    /// The kind that a file's name suggests; `None` if it suggests none.
     ///
-    /// Shards are often called `name.tfrecord-00000-of-00012` or `name.tfrecord.gz`, so the ending alone does not do.
+    /// Shards are often named `name.tfrecord-00000-of-00012` or `name.tfrecord.gz`, so the extension alone is not enough.
     pub fn by_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
         let ending = extension(path);
@@ -109,12 +108,12 @@ impl Kind {
         })
     }
 
-    /// Whether it holds samples of several files.
+    /// Whether it holds several samples.
     pub fn is_shard(self) -> bool {
         matches!(self, Self::TfRecord(_) | Self::Tar(_) | Self::Tensor)
     }
 
-    /// As records spell it: stored, so it must not change.
+    /// The name used in records; it is stored, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image(ImageKind::Jpeg) => "jpeg",
@@ -140,7 +139,7 @@ impl Kind {
     }
 }
 
-/// First bytes of archives and compressed files that are not read.
+/// First bytes of unsupported archives and compressed files.
 const PACKED: [(&[u8], &str); 7] = [
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\0", "xz"),
@@ -151,10 +150,9 @@ const PACKED: [(&[u8], &str); 7] = [
     (b"\x04\x22\x4d\x18", "lz4"),
 ];
 
-/// Whether a file of a dataset's folder is none of its data, by its path from that folder.
+/// Whether a file in a dataset's folder is not data, by its path relative to that folder.
 ///
-/// Hidden files and folders are unfinished or private; notes beside the data (lists, manifests, indices) are not
-/// data.
+/// Hidden files and folders are unfinished or private; lists, manifests and indices describe the data and are not data.
 pub fn is_passed_over(relative: &Path) -> bool {
     const NOTES: [&str; 10] = ["txt", "json", "md", "csv", "tsv", "html", "xml", "yaml", "toml", "index"];
     let is_hidden = |part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
@@ -177,7 +175,7 @@ fn is_tar_header(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
-/// A byte-order mark, and zeros where text of our own letters has them.
+/// A byte-order mark, and zeros where UTF-16 text of ASCII letters has them.
 fn is_utf16(head: &[u8]) -> bool {
     let zeros_from = match head {
         [0xff, 0xfe, ..] => 3,

@@ -1,4 +1,4 @@
-//! Files of a dataset's folder that are none of its samples: how many, of what kind, and the names of a few.
+//! Files in a dataset's folder that are not samples: how many, of which kind, and the names of a few.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use crate::Kind;
 /// A note names at most this many of the other files.
 const NAMED: usize = 3;
 
-/// What was left out of a folder. Its text is one line for a note: `16 files left out: 12 AVIF images (not supported),
+/// The files left out of a folder. Its text is one line for a note: `16 files left out: 12 AVIF images (not supported),
 /// 4 other files (archive.zip, …)`.
 ///
-/// Hidden files and notes ([`is_passed_over`](crate::is_passed_over)) are not for it, and neither is other text.
+/// Hidden files, lists and the like ([`is_passed_over`](crate::is_passed_over)) and other text files do not count.
 ///
 /// ```
 /// use forebay_format::{Kind, LeftOut};
@@ -25,13 +25,13 @@ pub struct LeftOut {
     /// Images that cannot be decoded, by format.
     images: BTreeMap<&'static str, u64>,
     n_others: u64,
-    /// A subset of the others, counted apart because a folder of archives only gets a hint of its own.
+    /// A subset of the others, counted separately because a folder that holds only archives gets a special hint.
     n_archives: u64,
     named: Vec<String>,
 }
 
 impl LeftOut {
-    /// Takes note of a file that is no sample, by its path from the folder, as text that can stand in a line.
+    /// Adds a file that is not a sample, by its path relative to the folder, as single-line text.
     pub fn add(&mut self, kind: Kind, name: &str) {
         match kind {
             Kind::ForeignImage(format) => *self.images.entry(format).or_default() += 1,
@@ -50,7 +50,7 @@ impl LeftOut {
         self.n_files() == 0
     }
 
-    /// Whether archives were left out, and nothing else.
+    /// Whether only archives were left out.
     pub fn is_archives_alone(&self) -> bool {
         self.n_archives > 0 && self.n_archives == self.n_files()
     }
@@ -59,7 +59,7 @@ impl LeftOut {
         self.images.values().sum::<u64>() + self.n_others
     }
 
-    /// The line for a note; `None` where nothing was left out.
+    /// The line for a note; `None` if nothing was left out.
     pub fn note(&self) -> Option<String> {
         (!self.is_empty()).then(|| self.to_string())
     }

@@ -1,15 +1,15 @@
-//! How samples lie in bytes.
+//! Sample formats: encoding and decoding, in memory that the caller provides.
 //!
 //! Images ([`image`]), TFRecord shards ([`tfrecord`]) of `tf.train.Example` messages ([`example`]), tar shards in
-//! WebDataset's convention ([`tar`]) and shards of images that are already decoded and resized ([`tensor`]): read and
-//! written, in memory that the caller provides.
+//! WebDataset's convention ([`tar`]), shards of images that are already decoded and resized ([`tensor`]), and the
+//! formats of workload data: npy, npz, HDF5, Parquet, CSV and indexed binary.
 //!
 //! It is not an I/O library: nothing here opens, reads or writes a file, starts a thread or prints. A shard too big to
 //! hold is walked by a [`Scanner`], which asks its caller for small pieces.
 //!
 //! Limits: samples of more than [`MAX_SAMPLE_SIZE`] bytes are not read unless the caller allows it; images of more than
-//! [`image::MAX_PIXELS`] pixels are refused; compressed shards are expanded up to a limit the caller names; links and
-//! sparse files in tar archives are left out.
+//! [`image::MAX_PIXELS`] pixels are refused; compressed shards are expanded up to the caller's limit; links and sparse
+//! files in tar archives are left out.
 //!
 //! ```
 //! use forebay_format::{example::ImageExample, image::ImageKind, tfrecord};
@@ -49,5 +49,5 @@ pub use kind::{Kind, is_passed_over};
 pub use left_out::LeftOut;
 pub use scan::{Scanner, Span, Want};
 
-/// The largest sample that is read unless the caller sets a limit: a whole file, a record, or the parts of a tar sample.
+/// Default size limit of a sample: a whole file, a record, or all parts of a tar sample.
 pub const MAX_SAMPLE_SIZE: u64 = 256 << 20;

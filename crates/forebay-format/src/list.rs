@@ -1,9 +1,8 @@
 //! Lists of files: a text with one `path label` line per sample.
 //!
-//! A label is a whole number behind the last space or tab; a line without one is all path, and a path may hold spaces.
-//! Empty lines and lines that begin with `#` say nothing; lines may end as on Windows, and a byte-order mark is no part of
-//! the first path. Relative paths start where the list lies, which only its reader knows. Paths are bytes, so a list need
-//! not be UTF-8.
+//! A label is a whole number after the last space or tab; a line without a label is just a path, and a path may contain
+//! spaces. Empty lines, lines that begin with `#` and a byte-order mark are ignored; lines may end in CR LF. Relative
+//! paths are relative to the list's folder, which only the reader knows. Paths are bytes, so a list need not be UTF-8.
 //!
 //! ```
 //! use std::path::Path;
@@ -19,26 +18,26 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What Windows' editors write before UTF-8.
+/// The byte-order mark that Windows editors write before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The longest list that is read: some fifteen million lines.
+/// The largest list that is read: about fifteen million lines.
 pub const MAX_LEN: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The path as it stands in the list.
+    /// The path as written in the list.
     pub path: &'a Path,
     pub label: Option<i64>,
 }
 
-/// The files a list names, in its order. Any text is a list, if only of paths that do not exist.
+/// The files that a list names, in order. Any text is a valid list, though its paths may not exist.
 pub fn parse(text: &(impl AsRef<[u8]> + ?Sized)) -> impl Iterator<Item = Entry<'_>> {
     lines(text.as_ref()).filter_map(parse_line)
 }
 
-/// Whether bytes that are not UTF-8 can be a list all the same: no byte below a tab, which data has and text has not, and
-/// one in four that is printable ASCII, as in file names of another encoding with their slashes, endings and labels.
+/// Whether bytes that are not UTF-8 can still be a list: no byte below a tab, which binary data has and text has not, and
+/// at least one byte in four printable ASCII, as in file names of another encoding with slashes, extensions and labels.
 pub fn is_lines_of_bytes(bytes: &[u8]) -> bool {
     let n_printable = bytes.iter().filter(|&&byte| byte == b' ' || byte.is_ascii_graphic()).count();
     !bytes.iter().any(|&byte| byte < b'\t') && n_printable >= bytes.len().div_ceil(4)
@@ -61,7 +60,7 @@ fn parse_line(line: &[u8]) -> Option<Entry<'_>> {
     Some(Entry { path: as_path(line), label: None })
 }
 
-/// What stands before the last space or tab, and the word behind it.
+/// The text before the last space or tab, and the word after it.
 fn split_last_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = line.iter().rposition(|byte| b" \t".contains(byte))?;
     Some((line[..at].trim_ascii_end(), &line[at + 1..]))
@@ -75,18 +74,18 @@ fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// A line whose last word stands where a label should, and is none.
+/// A line whose last word is in the label's place but is not a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread<'a> {
-    /// Counted from 1, as editors do.
+    /// Counted from 1, as in editors.
     pub line: usize,
     pub word: Cow<'a, str>,
     pub entry: Entry<'a>,
 }
 
-/// The lines of a list that name a file and then, in place of its class, a word or a number that is no class.
+/// The lines of a list that have a file name followed by a word or number that is not a class number.
 ///
-/// A path may hold spaces, so it takes a name with an ending before the last word, and none in it: `cat.jpg tabby`.
+/// A path may contain spaces, so only a name with an extension followed by a word without one counts: `cat.jpg tabby`.
 pub fn misread(text: &(impl AsRef<[u8]> + ?Sized)) -> impl Iterator<Item = Misread<'_>> {
     lines(text.as_ref()).enumerate().filter_map(|(i, line)| misread_line(i + 1, line))
 }
@@ -105,13 +104,13 @@ fn misread_line(line: usize, text: &[u8]) -> Option<Misread<'_>> {
 impl fmt::Display for Misread<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, word, .. } = self;
-        write!(f, "the last word of line {line}, \"{word}\", is not a class number: those are whole and count from 0")
+        write!(f, "line {line}: expected a class number (a whole number from 0) as the last word, found \"{word}\"")
     }
 }
 
 impl Entry<'_> {
-    /// The line with its end. It reads back as it was, unless the path begins with `#`, has white space at an end or
-    /// a line's end within, or has no label and ends as if it had one.
+    /// The line with its line feed. It reads back unchanged, unless the path begins with `#`, begins or ends with white
+    /// space, contains a line feed, or has no label but ends as if it had one.
     pub fn to_line(&self) -> Vec<u8> {
         let label = self.label.map_or_else(String::new, |label| format!(" {label}"));
         [self.path.as_os_str().as_bytes(), label.as_bytes(), b"\n"].concat()

@@ -1,6 +1,6 @@
 //! Fixed-width little-endian numbers out of byte slices.
 //!
-//! Callers have checked the length; a slice that is too short is a bug of theirs and panics as an index does.
+//! Callers check the length first: a slice that is too short is their bug and panics like an index.
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes were sliced"))

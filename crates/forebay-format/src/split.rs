@@ -1,12 +1,12 @@
-//! Folders that are parts of a dataset to be used apart, not classes: `train`, `val`, `test`.
+//! Folders that are splits of a dataset, not classes: `train`, `val`, `test`.
 
 use std::path::{Component, Path};
 
-/// Names that such folders have, in lower case.
+/// Common names of splits, in lower case.
 const NAMES: [&str; 7] = ["train", "training", "val", "valid", "validation", "test", "testing"];
 
-/// The splits that the folders right below a dataset's own look like, in the order in which they appear: two or more, and
-/// no data beside them; otherwise none. Takes the paths of all data files from the dataset's folder.
+/// The top-level folders of a dataset that look like splits, in order of appearance: at least two, and no data outside
+/// them; otherwise empty. Takes the paths of all data files, relative to the dataset's folder.
 ///
 /// ```
 /// use forebay_format::split;
@@ -21,7 +21,7 @@ pub fn names<'a>(files: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
     for file in files {
         let mut parts = file.components();
         let (Some(Component::Normal(first)), Some(_)) = (parts.next(), parts.next()) else { return Vec::new() };
-        // Files come folder by folder, so that the last one found is nearly always the one.
+        // Files come folder by folder, so the last split found nearly always matches.
         if found.last().is_some_and(|last| last.as_str() == first) {
             continue;
         }
@@ -38,7 +38,7 @@ fn is_name(name: &str) -> bool {
     NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What to tell a user who reads all splits together, as classes or, where the data are shards, as one.
+/// A note for a user who reads all splits together, as classes or, for shards, as one dataset.
 pub fn note(names: &[String], as_classes: bool) -> Option<String> {
     let (last, others) = names.split_last()?;
     let first = names.iter().find(|name| name.to_ascii_lowercase().starts_with("train")).unwrap_or(last);

@@ -1,9 +1,8 @@
 //! `forebay data make`: a folder of synthetic photographs in class folders.
 //!
-//! Pictures are independent of one another, so any number of threads make the same files, and a run that was killed
-//! goes on with those that are missing. A picture is written under a hidden name and renamed; one that is there already
-//! and has a JPEG's first and last bytes is left as it is. Last comes `list.txt`, a line `path label` for every
-//! picture.
+//! Pictures do not depend on one another, so any number of threads makes the same files, and a run after a kill makes
+//! only the missing ones. A picture is written under a hidden name and renamed; an existing file with a JPEG's first and
+//! last bytes is kept. The last file is `list.txt`, with a line `path label` for every picture.
 
 mod plan;
 mod profile;
@@ -25,7 +24,7 @@ use crate::home::{self, Home};
 use crate::synth::Camera;
 use crate::{Control, Result, write};
 
-/// The hidden file in which a made folder keeps its parameters.
+/// The hidden file with the parameters of a made folder.
 pub const MARKER: &str = ".forebay-dataset.json";
 /// The list of all pictures and their labels, below the dataset's folder.
 pub const LIST: &str = "list.txt";
@@ -39,10 +38,10 @@ pub struct Made {
     pub bytes: Bytes,
 }
 
-/// Makes the dataset of `plan` in `dir`, or what is missing of it.
+/// Makes the dataset of `plan` in `dir`, or its missing files.
 ///
 /// # Errors
-/// When `dir` holds anything else, when it cannot be written to, or when the caller stops it; what is finished stays.
+/// When `dir` contains other files or cannot be written to, or the caller stops it; finished files stay.
 pub fn make(plan: &MakePlan, dir: &Path, control: &Control<'_>) -> Result<Made> {
     let home = Home::claim(dir, MARKER, &identity(plan))?;
     for folder in plan.folders() {
@@ -83,7 +82,7 @@ fn identity(plan: &MakePlan) -> Map<String, Value> {
     }
 }
 
-/// The size of a file that starts and ends as a JPEG does.
+/// The size of a file that starts and ends like a JPEG.
 fn whole_jpeg(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();

@@ -1,6 +1,6 @@
-//! From what was asked to every picture's name, size and shape.
+//! From a specification to the name, size and shape of every picture.
 //!
-//! Picture *i* depends on the seed, the parameters and *i* alone. File sizes are quantiles of a log-normal distribution
+//! Picture *i* depends only on the seed, the parameters and *i*. File sizes are quantiles of a log-normal distribution
 //! taken in the order of a golden-ratio sequence, so that any run of pictures, however short, follows the distribution
 //! far more closely than independent draws would: the median of *n* files is off by about 1/*n*, not 1/√*n*.
 
@@ -16,43 +16,43 @@ use crate::rng::Rng;
 use crate::synth::Shot;
 use crate::{Error, Result};
 
-/// Sizes that can be asked for. A JPEG's headers alone take 623 bytes.
+/// Allowed median sizes. A JPEG's headers alone take 623 bytes.
 const MEDIANS: (u64, u64) = (2_000, 16_000_000);
 /// Shares of the distribution that are cut off at either end.
 const CUT: f64 = 0.005;
-/// Bits per pixel beyond which a picture is given other dimensions than the usual.
+/// Bits per pixel beyond which a picture gets other dimensions than the profile's.
 const DENSITIES: (f64, f64) = (0.5, 6.0);
 /// JPEG's frame header has 16 bits per side.
 const SIDE_MAX: u32 = 65_535;
 
-/// What is asked for; `None` is the profile's own value.
+/// The requested dataset; `None` means the profile's value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MakeSpec {
     pub profile: Profile,
     /// Number of pictures. ImageNet's default is 1,024, Caltech-101's is 9,144.
     pub count: Option<u64>,
-    /// Decides every picture: the same seed gives the same bytes.
+    /// The same seed gives the same bytes.
     pub seed: u64,
     /// Median file size; dimensions grow and shrink with it.
     pub median_size: Option<Bytes>,
     /// Standard deviation of the natural logarithm of the file size.
     pub sigma: Option<f64>,
-    /// Width and height of all pictures, in place of the profile's mix.
+    /// Width and height of all pictures, instead of the profile's mix.
     pub dimensions: Option<(u32, u32)>,
     pub classes: Option<u32>,
 }
 
 impl MakeSpec {
-    /// The profile as it is, with seed 0.
+    /// The unchanged profile, with seed 0.
     pub fn new(profile: Profile) -> Self {
         Self { profile, count: None, seed: 0, median_size: None, sigma: None, dimensions: None, classes: None }
     }
 }
 
-/// Everything that decides the bytes of a dataset; kept in its folder.
+/// Everything that determines the bytes of a dataset; stored in its folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// Version of the generator: pictures of one version are the same for ever.
+    /// Version of the generator: pictures of one version never change.
     pub generator: u32,
     pub profile: Profile,
     pub count: u64,
@@ -60,18 +60,19 @@ pub struct Parameters {
     pub median_bytes: u64,
     /// Standard deviation of the natural logarithm of the file size.
     pub sigma: f64,
-    /// Width and height of all pictures, where the mix of the profile is not wanted.
+    /// Width and height of all pictures, if not the profile's mix.
     pub dimensions: Option<(u32, u32)>,
     pub classes: u32,
 }
 
-/// A checked plan: every picture can be named and made.
+/// A validated plan: every picture can be named and made.
 #[derive(Clone, Debug)]
 pub struct MakePlan {
     parameters: Parameters,
     /// The classes of successive pictures, to be repeated.
     classes: Vec<u32>,
-    /// Those that have a picture, in order: a picture's label is its class's place here, as for any tree of folders.
+    /// The classes with at least one picture, in order: a picture's label is the index of its class here, as in any tree of
+    /// folders.
     present: Vec<u32>,
 }
 
@@ -83,17 +84,17 @@ pub struct Picture {
 }
 
 impl MakePlan {
-    /// Checks what is asked for.
+    /// Validates the specification.
     ///
     /// # Errors
-    /// [`Error::Parameter`] with the value that cannot be.
+    /// [`Error::Parameter`] with the invalid value.
     pub fn new(spec: &MakeSpec) -> Result<Self> {
         let figures = spec.profile.figures();
         let count = spec.count.unwrap_or(figures.count);
         let median = spec.median_size.unwrap_or(Bytes(figures.median_bytes));
         let sigma = spec.sigma.unwrap_or(figures.sigma);
         let classes = spec.classes.unwrap_or(spec.profile.usual_classes(count));
-        check("count", count, count > 0, "at least one picture is needed")?;
+        check("count", count, count > 0, "must be at least 1")?;
         check("median size", median, (MEDIANS.0..=MEDIANS.1).contains(&median.0), "must be 2 KB to 16 MB")?;
         check("sigma", sigma, (0.0..=1.5).contains(&sigma), "must be 0 to 1.5")?;
         check("classes", classes, (1..=100_000).contains(&classes), "must be 1 to 100,000")?;
@@ -127,7 +128,7 @@ impl MakePlan {
         self.parameters.count
     }
 
-    /// What all files together will take, within a few per cent.
+    /// Expected size of all files, within a few per cent.
     pub fn expected_bytes(&self) -> Bytes {
         Bytes((0..self.count()).map(|index| self.target(index)).sum())
     }
@@ -155,7 +156,7 @@ impl MakePlan {
         ((self.parameters.median_bytes as f64 * factor) as u64).max(1_000)
     }
 
-    /// Width and height: one of the profile's shapes, larger or smaller with the median asked for.
+    /// Width and height: one of the profile's shapes, scaled with the requested median.
     fn shape(&self, index: u64, bytes: u64) -> (u32, u32) {
         let figures = self.parameters.profile.figures();
         let mut draw = Rng::new(self.parameters.seed ^ 0x53_4841_5045, index);
@@ -176,7 +177,7 @@ impl MakePlan {
     }
 }
 
-/// How the number of pixels grows with the file size: small pictures are coded more sparingly, large ones alike.
+/// How the number of pixels grows with the file size: small pictures have fewer bits per pixel, large ones the same.
 fn growth(ratio: f64) -> f64 {
     exp2(crate::exact::log2(ratio) * if ratio < 1.0 { 0.85 } else { 1.05 })
 }

@@ -1,4 +1,4 @@
-//! What the datasets look like that are imitated: sizes, shapes and classes.
+//! The imitated datasets: sizes, shapes and classes.
 
 use std::str::FromStr;
 
@@ -22,8 +22,8 @@ pub(super) struct Figures {
     pub(super) shapes: &'static [(u32, u32, u32)],
 }
 
-/// Most photographs of ImageNet are 500 pixels on their longer side; the largest files are given more, and the mean
-/// becomes about 485×420.
+/// Most photographs of ImageNet have 500 pixels on their longer side; the largest files get more, and the mean becomes
+/// about 485×420.
 const IMAGENET: Figures = Figures {
     count: 1024,
     median_bytes: 112_000,
@@ -39,7 +39,7 @@ const IMAGENET: Figures = Figures {
     ],
 };
 
-/// A log-normal distribution of median 12 KB has mean 14 KB at sigma 0.555.
+/// A log-normal distribution with median 12 KB and sigma 0.555 has mean 14 KB.
 const CALTECH101: Figures = Figures {
     count: 9144,
     median_bytes: 12_000,
@@ -78,7 +78,7 @@ impl Profile {
         }
     }
 
-    /// Classes when none are asked for: ImageNet's thousand, but not fewer than sixteen pictures in each.
+    /// Default number of classes: ImageNet's thousand, but at least sixteen pictures per class.
     pub(super) fn usual_classes(self, count: u64) -> u32 {
         match self {
             Self::Imagenet => (count / 16).clamp(1, 1000) as u32,
@@ -95,7 +95,7 @@ impl Profile {
         }
     }
 
-    /// The labels of successive pictures, to be repeated: every class as often as it is in the original, evenly mixed.
+    /// The labels of successive pictures, to be repeated: every class as often as in the original, evenly mixed.
     pub(super) fn labels(self, classes: u32) -> Vec<u32> {
         match self {
             Self::Caltech101 if classes as usize == CALTECH101_CLASSES => evenly_mixed(&caltech_sizes()),
@@ -116,7 +116,7 @@ impl FromStr for Profile {
 /// Pictures per class; 9,144 in all.
 fn caltech_sizes() -> Vec<u64> {
     let small = (CALTECH101_CLASSES - CALTECH101_LARGEST.len()) as u64;
-    // Between a line and a parabola from 99 to 31, which comes near the true sizes; what is left over goes round.
+    // Between a line and a parabola from 99 to 31, close to the true sizes; the remainder is spread evenly.
     let tail = (0..small).rev().map(|k| 31 + (136 * k * k / small + 68 * k) / (3 * small));
     let mut sizes: Vec<u64> = CALTECH101_LARGEST.into_iter().chain(tail).collect();
     let missing = CALTECH101.count - sizes.iter().sum::<u64>();
@@ -124,13 +124,13 @@ fn caltech_sizes() -> Vec<u64> {
     sizes
 }
 
-/// Smooth weighted round robin: at every step the class that is furthest behind its share is served.
+/// Smooth weighted round robin: each step picks the class that is furthest behind its share.
 fn evenly_mixed(sizes: &[u64]) -> Vec<u32> {
     let total: i64 = sizes.iter().sum::<u64>() as i64;
     let mut credit = vec![0i64; sizes.len()];
     let serve = |_| {
         credit.iter_mut().zip(sizes).for_each(|(credit, &size)| *credit += size as i64);
-        // Of equals the first is served.
+        // Ties go to the first class.
         let next = (0..credit.len()).rev().max_by_key(|&class| credit[class]).unwrap_or(0);
         credit[next] -= total;
         next as u32

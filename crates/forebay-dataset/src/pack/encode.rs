@@ -22,7 +22,7 @@ const CHUNK: usize = 4 << 20;
 /// The label of a tensor sample that has none.
 const NO_LABEL: i64 = -1;
 
-/// A shard and the file it goes to.
+/// A shard and its output file.
 pub(super) struct Shard {
     writer: Box<dyn Writer>,
     body: Body,
@@ -55,7 +55,7 @@ impl Shard {
         Self { writer, body, pending: Vec::new(), n_samples: 0, bytes: 0, crc32c: 0 }
     }
 
-    /// Adds a file; the inner error says why it cannot be a sample.
+    /// Adds a file; the inner error says why it is not usable as a sample.
     pub(super) fn append(&mut self, input: &Input, bytes: &[u8]) -> Result<Result<(), String>> {
         if bytes.is_empty() {
             return Ok(Err("empty file".to_owned()));
@@ -80,8 +80,8 @@ impl Shard {
         Ok(Ok(()))
     }
 
-    /// Files go into TFRecord and tar shards as they are, so one that was cut off is found by its missing end, and decoded
-    /// only then.
+    /// Files go into TFRecord and tar shards unchanged. A file without an end marker may be cut off, and only then is it
+    /// decoded.
     fn check_whole(&self, bytes: &[u8]) -> Result<(), String> {
         match image::sniff(bytes) {
             Some(kind) if !matches!(self.body, Body::Tensor(_)) && !is_ended(kind, bytes) => decodes(bytes),
@@ -89,7 +89,7 @@ impl Shard {
         }
     }
 
-    /// Ends the shard; it is on the disk under its name when this returns. A stop ends the compression of it.
+    /// Ends the shard; when this returns, it is durable under its name. A stop also ends its compression.
     pub(super) fn commit(mut self, file: PathBuf, cancel: &AtomicBool) -> Result<ShardEntry> {
         match std::mem::replace(&mut self.body, Body::Tar) {
             Body::TfRecord(Compression::None) => {}
@@ -115,7 +115,7 @@ impl Shard {
     }
 }
 
-/// Whether a file has its end, by a mark there or by the length it states.
+/// Whether a file is complete, by its end marker or its stated length.
 fn is_ended(kind: ImageKind, bytes: &[u8]) -> bool {
     has_end(kind, bytes) || image::declared_len(bytes).is_some_and(|len| len <= bytes.len() as u64)
 }
@@ -166,7 +166,7 @@ fn append_member(out: &mut Vec<u8>, input: &Input, bytes: &[u8]) -> Result<(), F
     Ok(())
 }
 
-/// A name with one dot, and no other file's: the number of the input sets it apart.
+/// A unique name with one dot: it contains the number of the input.
 fn plain_name(input: &Input, extension: &str) -> Vec<u8> {
     let file_at = input.name.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let (folder, file) = input.name.split_at(file_at);

@@ -1,9 +1,8 @@
 //! `forebay data pack`: image files into shards, and back.
 //!
-//! Which file goes into which shard is decided beforehand from names and sizes alone, so shards are made in parallel
-//! and in any order with the same bytes. A shard appears under its name when it is whole and on the disk; a small
-//! hidden note beside it says what is in it, so that a later run with the same inputs keeps it. The manifest is written
-//! when all are there.
+//! Which file goes into which shard is decided beforehand from names and sizes alone, so shards are made in parallel, in
+//! any order, with the same bytes. A shard gets its name when it is complete and durable; a small hidden note next to it
+//! lists its content, and a later run with the same inputs keeps it. The manifest is written last.
 
 mod encode;
 mod plan;
@@ -28,7 +27,7 @@ use crate::reason::why_unreadable;
 use crate::{Control, Error, Progress, Result, write};
 use encode::Shard;
 
-/// The part of a tar sample that keeps a file name which cannot be told from the entry's own.
+/// The part of a tar sample that stores a file name that the entry's own name cannot represent.
 pub(crate) const NAME_PART: &str = "filename.txt";
 const MARKER: &str = ".forebay-pack.json";
 
@@ -36,18 +35,18 @@ const MARKER: &str = ".forebay-pack.json";
 pub struct Packed {
     pub n_samples: u64,
     pub n_shards: u64,
-    /// Shards of an earlier run that were found whole, and not written again.
+    /// Complete shards of an earlier run, not written again.
     pub n_kept: u64,
     pub bytes: Bytes,
     /// Inputs that could not be packed, and why.
     pub skipped: Vec<Fault>,
 }
 
-/// Makes the shards of `plan` in `out`, or those that are missing.
+/// Makes the shards of `plan` in `out`, or the missing ones.
 ///
 /// # Errors
-/// When `out` holds anything else or cannot be written to, when an input is bad and the options say to stop there, or
-/// when the caller stops it. Finished shards stay.
+/// When `out` contains other files or cannot be written to, when an input is bad and the options say to stop, or when
+/// the caller stops it. Finished shards stay.
 pub fn pack(plan: &PackPlan, out: &Path, control: &Control<'_>) -> Result<Packed> {
     plan.refuse_inside(out)?;
     let home = Home::claim(out, MARKER, &plan.identity())?;
@@ -95,7 +94,7 @@ fn outcome(manifest: &Manifest, n_kept: u64) -> Packed {
     }
 }
 
-/// The manifest of a former run, if all it names is there.
+/// The manifest of an earlier run, if everything it lists exists.
 fn finished(storage: &dyn Storage, plan: &PackPlan, out: &Path) -> Option<Manifest> {
     let manifest = Manifest::beside(storage, out)?.ok()?;
     let whole = |entry: &ShardEntry| storage.size(&out.join(&entry.file)).is_ok_and(|size| size == entry.bytes);
@@ -124,7 +123,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Makes a shard, or finds that it is there.
+    /// Makes a shard, unless it exists.
     fn shard(&self, number: usize, buffer: &mut Buffer) -> Result<(Note, bool)> {
         let file = self.plan.shard_name(number);
         if let Some(note) = self.kept(&file) {
@@ -156,7 +155,7 @@ impl Run<'_> {
             let input = self.plan.input(input);
             let limit = self.plan.options().max_sample.0;
             let read = self.storage.open(&input.path).and_then(|object| object.read_within(limit, buffer));
-            // What a failed read leaves in the buffer is of no file.
+            // After a failed read the buffer's content is undefined.
             let (added, bytes) = match read {
                 Ok(()) => (shard.append(input, buffer.as_slice())?, buffer.len() as u64),
                 Err(error) => (Err(why_unreadable(&error)), 0),

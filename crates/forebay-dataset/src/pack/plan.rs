@@ -53,7 +53,7 @@ impl Packing {
         }
     }
 
-    /// About what a file of `size` bytes takes in a shard.
+    /// Approximate size of a file of `size` bytes in a shard.
     pub fn sample_bytes(&self, size: u64) -> u64 {
         match self {
             Self::TfRecord { .. } => size + 200,
@@ -66,21 +66,21 @@ impl Packing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackOptions {
     pub packing: Packing,
-    /// A shard is ended before it would become longer than this.
+    /// Maximum length of a shard.
     pub shard_size: Bytes,
-    /// Seed by which files are mixed before they are packed, so that every shard holds all classes; `None` keeps them
-    /// in the order of their paths, or of the list.
+    /// Seed for shuffling the files before packing, so that every shard holds all classes; `None` keeps the order of paths
+    /// or of the list.
     pub shuffle: Option<u64>,
-    /// What shards are called, before `-00000-of-00012`; `None` takes the name of the input.
+    /// Shard names begin with this, before `-00000-of-00012`; `None` takes the name of the input.
     pub name: Option<OsString>,
     /// Stop at the first bad input instead of leaving it out.
     pub stop_at_bad: bool,
-    /// A larger file is a bad input, and is not read.
+    /// A larger file is reported as bad and not read.
     pub max_sample: Bytes,
 }
 
 impl PackOptions {
-    /// Shards of 128 MiB, mixed with seed 0, bad inputs left out.
+    /// Shards of 128 MiB, shuffled with seed 0, bad inputs left out.
     pub fn new(packing: Packing) -> Self {
         Self {
             packing,
@@ -94,7 +94,7 @@ impl PackOptions {
 }
 
 impl PackOptions {
-    /// About what a file takes in its shard: nothing where it is too large to be packed.
+    /// Approximate size of a file in its shard; 0 if it is too large to be packed.
     fn room_of(&self, input: &Input) -> u64 {
         if input.size > self.max_sample.0 { 0 } else { self.packing.sample_bytes(input.size) }
     }
@@ -105,15 +105,15 @@ pub(super) struct Input {
     /// Its number in the order of the source.
     pub(super) id: u64,
     pub(super) path: PathBuf,
-    /// The name to be kept: relative, without steps upwards.
+    /// The name to store: relative, without `..`.
     pub(super) name: Vec<u8>,
     pub(super) label: Option<i64>,
-    /// Whether a tar entry of this name would not give the name back.
+    /// Whether a tar entry cannot represent this name.
     pub(super) odd: bool,
     size: u64,
 }
 
-/// A checked plan: every file has its shard.
+/// A validated plan: every file has its shard.
 #[derive(Clone, Debug)]
 pub struct PackPlan {
     options: PackOptions,
@@ -127,10 +127,10 @@ pub struct PackPlan {
 }
 
 impl PackPlan {
-    /// Decides where the files that `input` stands for go.
+    /// Assigns the files of `input` to shards.
     ///
     /// # Errors
-    /// When there is nothing at `input`, when shards are there instead of files, or when an option cannot be.
+    /// When `input` does not exist, contains shards instead of files, or an option is invalid.
     pub fn new(input: &Path, options: PackOptions) -> Result<Self> {
         check(&options)?;
         let mut source = Source::open(&Local::default(), input)?;
@@ -146,14 +146,14 @@ impl PackPlan {
         Ok(Self { options, input, name, inputs, shards, classes: source.classes, notes, fingerprint })
     }
 
-    /// Refuses to write below the folder that is being packed: its shards would become part of it.
+    /// Refuses to write into the folder being packed: the shards would become part of the input.
     pub(super) fn refuse_inside(&self, out: &Path) -> Result<()> {
         let existing = out.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
         let inside = matches!((existing, self.input.canonicalize()), (Some(out), Ok(input)) if out.starts_with(&input));
         if !inside || !self.input.is_dir() {
             return Ok(());
         }
-        let reason = "it lies inside the folder that is packed";
+        let reason = "must not be inside the input folder";
         Err(Error::Parameter { parameter: "output folder", value: out.escaped().into_owned(), reason })
     }
 
@@ -161,7 +161,7 @@ impl PackPlan {
         &self.options
     }
 
-    /// What a user should know of the input: splits packed together, files that are left out.
+    /// Notes for the user: splits packed together, files left out.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -174,7 +174,7 @@ impl PackPlan {
         self.shards.len() as u64
     }
 
-    /// About what the shards will take, before compression.
+    /// Approximate size of the shards before compression.
     pub fn expected_bytes(&self) -> Bytes {
         Bytes(self.inputs.iter().map(|input| self.options.room_of(input)).sum())
     }
@@ -193,7 +193,7 @@ impl PackPlan {
         &self.inputs[number as usize]
     }
 
-    /// Everything that decides the bytes of the shards.
+    /// Everything that determines the bytes of the shards.
     pub(super) fn identity(&self) -> Map<String, Value> {
         let PackOptions { packing, shard_size, shuffle, max_sample, .. } = &self.options;
         let mut map = Map::new();
@@ -233,10 +233,10 @@ impl Input {
         Self { id, path: name.into(), name: name.as_bytes().to_owned(), label: None, odd: false, size }
     }
 
-    /// Takes note of a file, and of its name, size and time in the fingerprint of all.
+    /// Adds a file to the plan, and its name, size and time to the fingerprint of all inputs.
     fn new(id: u64, item: Item, fingerprint: &mut u64) -> Self {
         let name = inner_name(&item.name);
-        // A file that is not there is found again, with its reason, when it is to be read.
+        // A missing file is reported when it is read.
         let (size, time) =
             fs::metadata(&item.path).map_or((0, 0), |of| (of.len(), of.mtime_nsec() ^ (of.mtime() << 30)));
         let numbers = [size, time as u64, item.label.map_or(u64::MAX, |label| label as u64)];
@@ -268,7 +268,7 @@ fn check(options: &PackOptions) -> Result<()> {
 
 fn refuse_shards(source: &Source) -> Result<()> {
     let Some(first) = source.items.first() else { return Ok(()) };
-    // A first file that cannot be read is an input like any other, and reported with it.
+    // If the first file cannot be read, it is reported like any other input.
     let kind = read_head(&Local::default(), &first.path, &mut Buffer::default());
     match kind {
         Ok(kind) if kind.is_shard() => Err(Error::NotFiles { path: first.path.clone(), found: kind.name() }),
@@ -276,7 +276,7 @@ fn refuse_shards(source: &Source) -> Result<()> {
     }
 }
 
-/// Cuts the files, mixed or not, into runs that fill a shard each.
+/// Splits the files, shuffled or not, into runs that fill one shard each.
 fn assign(inputs: &[Input], options: &PackOptions) -> Vec<Vec<u32>> {
     let mut order: Vec<u32> = (0..inputs.len() as u32).collect();
     if let Some(seed) = options.shuffle {
@@ -297,8 +297,8 @@ fn assign(inputs: &[Input], options: &PackOptions) -> Vec<Vec<u32>> {
     shards
 }
 
-/// Marks the names that an entry of a tar sample would not give back: those that share their key with another, and
-/// those that WebDataset would read in another way.
+/// Marks the names that a tar entry cannot represent: those that share their key with another file, and those that
+/// WebDataset would read differently.
 fn mark_odd(inputs: &mut [Input]) {
     let mut keys: HashMap<Vec<u8>, u32> = HashMap::new();
     let key = |name: &[u8]| tar::key_and_extension(name).map_or_else(|| name.to_owned(), |(key, _)| key.to_owned());
@@ -315,7 +315,7 @@ fn mark_odd(inputs: &mut [Input]) {
     }
 }
 
-/// A name with nothing in it that leads out of a folder.
+/// A name without components that lead out of a folder.
 fn inner_name(name: &Path) -> Vec<u8> {
     let normal = |part: Component<'_>| match part {
         Component::Normal(part) => Some(part.as_bytes().to_owned()),
@@ -324,7 +324,7 @@ fn inner_name(name: &Path) -> Vec<u8> {
     name.components().filter_map(normal).collect::<Vec<_>>().join(&b'/')
 }
 
-/// What shards are called: as the folder, or as the list without its extension.
+/// Default shard name: the folder's name, or the list's without its extension.
 fn name_of(input: &Path) -> OsString {
     let whole = fs::canonicalize(input).unwrap_or_else(|_| input.to_owned());
     let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };

@@ -33,12 +33,12 @@ const MARKER: &str = ".forebay-unpack.json";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unpacked {
     pub n_files: u64,
-    /// Files of an earlier run that hold the same bytes, and were not written again.
+    /// Files of an earlier run with the same bytes, not written again.
     pub n_kept: u64,
     pub bytes: Bytes,
     /// Records that could not be turned into files, and why.
     pub skipped: Vec<Fault>,
-    /// What a user should know: splits unpacked together, labels that cannot be told.
+    /// Notes for the user: splits unpacked together, unknown labels.
     pub notes: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct UnpackOptions {
     pub stop_at_bad: bool,
     /// The features of TFRecord records that hold image and label, where they are known.
     pub keys: KeyNames,
-    /// A sample of more bytes is bad, and is not read.
+    /// A larger sample is reported as bad and not read.
     pub max_sample: Bytes,
 }
 
@@ -61,8 +61,8 @@ impl Default for UnpackOptions {
 /// Writes the files that the shards at `input` were made from into `out`.
 ///
 /// # Errors
-/// When `input` holds no TFRecord or tar shards, when `out` holds anything else or cannot be written to, when a record
-/// is bad and the options say to stop there, or when the caller stops it. What is finished stays.
+/// When `input` contains no TFRecord or tar shards, when `out` contains other files or cannot be written to, when a
+/// record is bad and the options say to stop, or when the caller stops it. Finished files stay.
 pub fn unpack(input: &Path, out: &Path, options: &UnpackOptions, control: &Control<'_>) -> Result<Unpacked> {
     let storage = Local::default();
     let mut source = Source::open(&storage, input)?;
@@ -81,7 +81,7 @@ pub fn unpack(input: &Path, out: &Path, options: &UnpackOptions, control: &Contr
     Ok(done)
 }
 
-/// The shards among files, with their kinds; anything else there is refused.
+/// The shards and their kinds; other files are refused.
 fn shards_of(storage: &dyn Storage, items: Vec<Item>) -> Result<Vec<(PathBuf, Kind)>> {
     let kind = |path: PathBuf| match read_head(storage, &path, &mut Buffer::default())? {
         Kind::Tensor => Err(Error::Lossy { path, found: "decoded and resized images" }),
@@ -164,8 +164,7 @@ impl Run<'_> {
         }
     }
 
-    /// Claims a name and says whether it was free; the same file twice is one file, and whoever claimed it first
-    /// writes it.
+    /// Claims a name and returns whether it was free. The same file twice is one file, written by the first claimant.
     fn claim(&self, name: &Path, label: Option<i64>, bytes: &[u8]) -> Result<bool, String> {
         let entry = (label, crc32c::crc32c(bytes));
         match self.found.lock().expect("storing does not panic").files.entry(name.to_owned()) {
@@ -174,7 +173,7 @@ impl Run<'_> {
                 Ok(true)
             }
             Entry::Occupied(former) if *former.get() == entry => Ok(false),
-            Entry::Occupied(_) => Err(format!("another record is called {} too", name.escaped())),
+            Entry::Occupied(_) => Err(format!("another record has the same file name {}", name.escaped())),
         }
     }
 
@@ -192,40 +191,40 @@ impl Run<'_> {
     }
 }
 
-/// Whether a file holds these bytes; one of another length is not read.
+/// Whether a file holds these bytes; a file of another length is not read.
 fn holds(path: &Path, bytes: &[u8]) -> bool {
     let same_len = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
     same_len && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
-/// The name of a sample's file below the folder: the one it keeps, or one made from its label and place.
+/// The file name of a sample: the stored name, or one made from its label and place.
 fn name_of(sample: &Sample<'_>, shard: &Path, number: u64, bytes: &[u8]) -> Result<PathBuf, String> {
     let Some(name) = &sample.name else {
-        let kind = image::sniff(bytes).ok_or("an image of unknown format, without a file name")?;
+        let kind = image::sniff(bytes).ok_or("image of unknown format without a file name")?;
         let folder = sample.label.map_or_else(|| "unlabelled".to_owned(), |label| label.to_string());
         let shard = shard.file_name().unwrap_or_default().as_bytes();
         let mut file: Vec<u8> = shard.iter().map(|byte| if *byte == b'.' { b'-' } else { *byte }).collect();
         file.extend_from_slice(format!("-{number:06}.{}", kind.extension()).as_bytes());
         return Ok(Path::new(&folder).join(OsStr::from_bytes(&file)));
     };
-    // `tar cf x.tar .` writes `./a.jpg`; steps that lead nowhere are no part of the name.
+    // `tar cf x.tar .` writes `./a.jpg`; `.` is not part of the name.
     let mut inner = PathBuf::new();
     for part in name.components() {
         match part {
             Component::CurDir => {}
             Component::Normal(part) if part.as_bytes().starts_with(b".") => {
-                return Err(format!("its file name \"{}\" is hidden", name.escaped()));
+                return Err(format!("file name \"{}\" is hidden", name.escaped()));
             }
             Component::Normal(part) => inner.push(part),
-            _ => return Err(format!("its file name \"{}\" leads out of the folder", name.escaped())),
+            _ => return Err(format!("file name \"{}\" leads out of the folder", name.escaped())),
         }
     }
     let bytes = inner.as_os_str().as_bytes();
     if bytes.is_empty() {
-        return Err("its file name is empty".to_owned());
+        return Err("empty file name".to_owned());
     }
     if bytes == LIST.as_bytes() || bytes.contains(&0) || bytes.contains(&b'\n') {
-        return Err(format!("its file name \"{}\" cannot stand in {LIST}", inner.escaped()));
+        return Err(format!("file name \"{}\" cannot be written to {LIST}", inner.escaped()));
     }
     Ok(inner)
 }

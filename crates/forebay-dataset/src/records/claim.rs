@@ -1,4 +1,4 @@
-//! Whose data a folder holds: the marker, the room that is left, and what is there already.
+//! Claiming a folder for a workload's data: the marker, the free space, and existing files.
 
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
@@ -18,16 +18,16 @@ use super::format::Proof;
 use crate::home::{self, Home};
 use crate::{Control, Error, Result};
 
-/// The hidden file in which a folder of a workload's data keeps what it was made from.
+/// The hidden file with the parameters of a workload's data.
 pub const RECORDS_MARKER: &str = ".forebay-workload-data.json";
 
-/// How long other ranks wait for the first to mark the folder.
+/// How long other ranks wait for rank 0 to mark the folder.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// The longest end that a [`Proof::Tail`] looks at.
+/// The number of last bytes that a [`Proof::Tail`] reads.
 const TAIL: u64 = 32;
 
-/// Everything that decides a byte of the files or their names.
+/// Everything that determines the files' bytes or names.
 pub(crate) fn identity(dataset: &Dataset) -> Map<String, Value> {
     let is_packed = dataset.compression != Compression::None;
     let fields = json!({
@@ -53,12 +53,12 @@ pub(crate) fn identity(dataset: &Dataset) -> Map<String, Value> {
         Value::Object(map) => map,
         _ => Map::new(),
     };
-    // Only where they are given, so that the marks of all other data stay what they are.
+    // Only if given, so that the markers of all other data do not change.
     fields.extend(dataset.sides.as_ref().map(|sides| ("sides".to_owned(), json!(sides))));
     fields
 }
 
-/// What decides how a file is read, and how many bytes of it.
+/// The keys that decide how a file is read, and how many bytes of it.
 const READ_BY: [&str; 10] = [
     "format",
     "record_length_bytes",
@@ -72,8 +72,8 @@ const READ_BY: [&str; 10] = [
     "parquet",
 ];
 
-/// In what the data of a folder was made otherwise than a workload says, as far as the folder's mark tells: `key: made with X, the
-/// workload says Y`. Nothing of a folder without a mark.
+/// How a folder's data differs from the workload, according to the folder's marker: `key: made with X, the workload says
+/// Y`. Empty for a folder without a marker.
 pub fn made_otherwise(dataset: &Dataset, dir: &Path) -> Vec<String> {
     let made = fs::read(dir.join(RECORDS_MARKER)).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let (Some(made), wanted) = (made, Value::Object(identity(dataset))) else { return Vec::new() };
@@ -81,12 +81,12 @@ pub fn made_otherwise(dataset: &Dataset, dir: &Path) -> Vec<String> {
     differs.map(|key| format!("{key}: made with {}, the workload says {}", made[*key], wanted[*key])).collect()
 }
 
-/// Whether a former run, or the first rank of this one, has marked the folder for the same data.
+/// Whether an earlier run, or rank 0 of this one, has marked the folder for the same data.
 pub(crate) fn is_marked(dataset: &Dataset, dir: &Path) -> Result<bool> {
     home::agrees(dir, RECORDS_MARKER, &identity(dataset))
 }
 
-/// The first rank marks the folder and holds it for as long as the value lives; the others wait for the mark.
+/// Rank 0 marks the folder and holds it while the value lives; the others wait for the marker.
 pub(crate) fn claim(dataset: &Dataset, dir: &Path, rank: u64, control: &Control<'_>) -> Result<Option<Home>> {
     if rank == 0 {
         return Home::claim(dir, RECORDS_MARKER, &identity(dataset)).map(Some);
@@ -104,7 +104,7 @@ pub(crate) fn claim(dataset: &Dataset, dir: &Path, rank: u64, control: &Control<
     Ok(None)
 }
 
-/// What files take, or what a file system has room for.
+/// Bytes and inodes that files need, or that a file system has free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// What so many times as much takes.
+    /// `n` times as much.
     pub(crate) fn times(self, n: u64) -> Self {
         Self { bytes: self.bytes.saturating_mul(n), n_files: self.n_files.saturating_mul(n) }
     }
@@ -122,7 +122,7 @@ impl Room {
         Self { bytes, n_files: self.n_files.saturating_add(other.n_files) }
     }
 
-    /// Refuses what does not fit into the room of `dir`.
+    /// Refuses data that does not fit into `dir`.
     pub(crate) fn check(self, dir: &Path) -> Result<()> {
         let (path, free) = (dir.to_owned(), Self::free(dir)?);
         if self.n_files > free.n_files {
@@ -134,9 +134,9 @@ impl Room {
         Ok(())
     }
 
-    /// The room of a folder, which need not be there yet; the most there can be where its file system does not count.
+    /// The free space of a folder, which need not exist yet; the maximum if its file system does not count.
     fn free(dir: &Path) -> Result<Self> {
-        // A folder that is still to be made is on the file system of the nearest one that is there.
+        // A folder that does not exist yet is on the file system of its nearest existing parent.
         let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
         let found = statvfs(there)?;
         let bytes = if found.f_blocks > 0 { found.f_bavail * found.f_frsize } else { u64::MAX };
@@ -156,7 +156,7 @@ fn statvfs(dir: &Path) -> Result<libc::statvfs> {
     Ok(unsafe { found.assume_init() })
 }
 
-/// Whether the file is there and whole.
+/// Whether the file exists and is complete.
 pub(crate) fn is_whole(path: &Path, proof: Proof) -> bool {
     let Ok(facts) = fs::metadata(path) else { return false };
     match proof {
@@ -171,7 +171,7 @@ pub(crate) fn is_whole(path: &Path, proof: Proof) -> bool {
     }
 }
 
-/// Waits until everything that was written to the file system of `dir` is on its device.
+/// Waits until everything written to the file system of `dir` is durable.
 pub(crate) fn sync_all(dir: &Path) -> Result<()> {
     let failed = |source| StorageError::from_io(Operation::Commit, dir, source);
     let folder = File::open(dir).map_err(failed)?;
@@ -182,7 +182,7 @@ pub(crate) fn sync_all(dir: &Path) -> Result<()> {
     }
 }
 
-/// Waits until the names of the files of a folder are on its device.
+/// Waits until the file names of a folder are durable.
 pub(crate) fn sync_folder(dir: &Path) -> Result<()> {
     let synced = File::open(dir).and_then(|folder| folder.sync_all());
     Ok(synced.map_err(|source| StorageError::from_io(Operation::Commit, dir, source))?)

@@ -1,9 +1,9 @@
-//! A file on its way: written in whole pages past the page cache, and there under its name only when it is whole.
+//! A file being written: in whole pages past the page cache, and named only when it is complete.
 //!
-//! On the disk this was made on, 1 MiB writes past the cache move 2.0 GB/s, and the same through the cache and then synced
-//! 0.16 GB/s; a write past the cache also leaves the cache to those who read. What does not fill a page at either end of a
-//! range, and files below [`SMALL`], go through the cache. So does the first page of a file that is only known at its end: a
-//! direct write of its own would be waited for.
+//! On the disk this was developed on, 1 MiB writes past the cache reach 2.0 GB/s, and writes through the cache with a sync
+//! at the end 0.16 GB/s; direct writes also leave the cache to readers. Partial pages at either end of a range, and files
+//! below [`SMALL`], go through the cache. So does a first page that is only known at the end: a separate direct write
+//! would have to be waited for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,15 +17,15 @@ use forebay_storage::Buffer;
 
 use crate::write::hidden_beside;
 
-/// What the kernel wants direct writes to be multiples of.
+/// Direct writes must be multiples of this.
 const PAGE: usize = 4096;
 const CHUNK: usize = 1 << 20;
-/// Bytes that are made, and checksummed, while they are in the nearest cache.
+/// Bytes made and checksummed at a time, while they are in the nearest cache.
 const PIECE: usize = 32 << 10;
 /// Files below this go through the page cache: one write each, and one sync for all of them at the end.
 pub(crate) const SMALL: u64 = 1 << 20;
 
-/// The file behind a draft; several drafts may write to ranges of it at once.
+/// The file of a draft; several drafts may write to ranges of it at once.
 pub(crate) struct Target {
     hidden: PathBuf,
     path: PathBuf,
@@ -35,11 +35,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Begins a file of about `len` bytes under a hidden name, over what a killed run left there.
+    /// Starts a file of about `len` bytes under a hidden name, replacing what a killed run left there.
     pub(crate) fn create(path: &Path, len: u64) -> io::Result<Self> {
         let hidden = hidden_beside(path);
         let plain = File::create(&hidden)?;
-        // Where the file system knows no direct writes, there are none.
+        // Without support for direct writes, all writes are buffered.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&hidden).ok();
         let direct = if len < SMALL { None } else { open() };
         Ok(Self { hidden, path: path.to_owned(), plain, direct, is_named: AtomicBool::new(false) })
@@ -49,30 +49,30 @@ impl Target {
         &self.path
     }
 
-    /// Gives it its length before its ranges are written.
+    /// Sets its length before its ranges are written.
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
         self.plain.set_len(len)
     }
 
-    /// Has the system begin to write what is in the page cache, so that less is to be waited for in [`sync`](Self::sync).
+    /// Starts writing back cached pages, which leaves less to wait for in [`sync`](Self::sync).
     pub(crate) fn begin_sync(&self) {
         // SAFETY: a descriptor that is open. An error comes again from the sync, which is the one that counts.
         unsafe { libc::sync_file_range(self.plain.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
     }
 
-    /// Waits until all of it is on the device.
+    /// Waits until all of it is durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.plain.sync_data()
     }
 
-    /// Gives the draft its final name; before, it lies under a hidden one.
+    /// Gives the draft its final name; until then it has a hidden one.
     pub(crate) fn rename(&self) -> io::Result<()> {
         fs::rename(&self.hidden, &self.path)?;
         self.is_named.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Puts bytes over those of finished ranges, through the page cache.
+    /// Overwrites bytes of finished ranges, through the page cache.
     pub(crate) fn patch(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.plain.write_all_at(bytes, offset)
     }
@@ -89,7 +89,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.is_named.load(Ordering::Relaxed) {
-            // Nothing of it may stay.
+            // Remove it.
             let _ = fs::remove_file(&self.hidden);
         }
     }
@@ -99,12 +99,12 @@ impl Drop for Target {
 pub(crate) struct Draft<'a> {
     target: &'a Target,
     buffer: &'a mut Buffer,
-    /// Where the buffer begins in the file; a whole number of pages.
+    /// Offset of the buffer in the file; a multiple of a page.
     base: u64,
-    /// The used part of the buffer. It begins within the first page where the range does not begin with one.
+    /// The used part of the buffer. It begins inside the first page if the range does not begin with a page.
     from: usize,
     to: usize,
-    /// Whether the file's first page waits for what is only known at the end, and the page once it waits.
+    /// Whether the file's first page is held back until the end, and the held page.
     holds_first: bool,
     first: Option<Box<[u8]>>,
     sum: Option<Sum>,
@@ -121,7 +121,7 @@ impl<'a> Draft<'a> {
         Self { target, buffer, base, from, to: from, holds_first: false, first: None, sum: None, written: 0, cancel }
     }
 
-    /// Has the file's first page wait for a [`patch`](Self::patch), before anything is written.
+    /// Holds back the file's first page for a [`patch`](Self::patch); call it before anything is written.
     pub(crate) fn hold_first(&mut self) {
         self.holds_first = self.base == 0 && self.from == 0;
     }
@@ -138,7 +138,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts bytes over those of the first page, which was held.
+    /// Overwrites bytes of the first page, which was held back.
     pub(crate) fn patch(&mut self, offset: usize, bytes: &[u8]) {
         let page = match &mut self.first {
             Some(first) => first,
@@ -147,12 +147,12 @@ impl<'a> Draft<'a> {
         page[offset..][..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Keeps the checksum of the values of this range for when all ranges are made.
+    /// Stores the checksum of this range's values until all ranges are made.
     pub(crate) fn note(&mut self, sum: Sum) {
         self.sum = Some(sum);
     }
 
-    /// Writes what is left and returns how many bytes there were, and what was noted.
+    /// Writes the rest; returns the number of bytes and the stored checksum.
     pub(crate) fn finish(mut self) -> io::Result<(u64, Option<Sum>)> {
         self.write_out()?;
         if let Some(first) = &self.first {
@@ -162,7 +162,7 @@ impl<'a> Draft<'a> {
         Ok((self.written, self.sum))
     }
 
-    /// Room in the buffer, which is emptied where there is none.
+    /// Free space in the buffer, which is flushed if full.
     fn room(&mut self) -> io::Result<usize> {
         if self.to == CHUNK {
             if self.cancel.load(Ordering::Relaxed) {
@@ -207,7 +207,7 @@ impl Write for Draft<'_> {
         Ok(taken)
     }
 
-    /// Nothing: pages are written when they are full.
+    /// Does nothing: pages are written when they are full.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! The data of workloads: files of records in every format, seeded down to the bytes, incompressible, made in parallel, resumable.
+//! The data of workloads: seeded, incompressible files of records in every format, made in parallel and resumable.
 //!
-//! A file's bytes follow from the dataset's description, the file's number and the place in the file, so that ranks, threads
-//! and runs that were killed need nothing of one another. Each file is written under a hidden name and gets its own when it is
-//! whole; one that is there already and whole is kept. Big files are cut into ranges that all threads make together, where
-//! the format allows it. Files of 1 MiB and more go past the page cache and are on the device when they get their name, many
-//! with one wait; smaller ones go through it and are synced together, at the end, as are the names.
+//! A file's bytes follow from the dataset's description, the file's number and the offset, so ranks, threads and
+//! interrupted runs do not depend on one another. Each file is written under a hidden name and renamed when complete;
+//! an existing complete file is kept. If the format allows it, all threads make the ranges of a big file together. Files
+//! of 1 MiB and more bypass the page cache and are durable before they get their name, with one wait for many files.
+//! Smaller files go through the cache; they and all names are synced together at the end.
 
 mod claim;
 mod draft;
@@ -37,26 +37,26 @@ pub use room::{records_beside, records_room};
 
 use crate::{Control, Error, Result, write};
 
-/// Threads where nothing says how many and there are not that many cores.
+/// Default number of threads on machines with fewer cores.
 const LEAST_WORKERS: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct MadeRecords {
     pub n_written: u64,
     pub n_kept: u64,
-    /// Written in this run; kept files do not count.
+    /// Written in this run, without kept files.
     pub bytes: u64,
 }
 
-/// Makes the files of rank `rank` of `ranks` (every `ranks`-th) below `dir`, into `train` and `valid`. Files that are there
-/// and whole are kept, so that it goes on where it stopped.
+/// Makes the files of rank `rank` of `ranks` (every `ranks`-th) in `train` and `valid` below `dir`. Existing complete
+/// files are kept, so an interrupted run resumes.
 ///
-/// The first rank marks the folder with what it is made from; the others wait for the mark, up to a minute. Progress counts
-/// files, and of files from 256 MiB on their ranges.
+/// Rank 0 marks the folder with its parameters; the others wait up to a minute for the marker. Progress counts files, and
+/// ranges of files of 256 MiB and more.
 ///
 /// # Errors
-/// When the folder holds data of another workload, or data without a mark, or cannot be written to, or is too small for
-/// what is missing, which is found out before the first byte.
+/// When the folder contains data of another workload or data without a marker, cannot be written to, or has too little
+/// space for the missing files, which is checked before the first byte.
 pub fn make_records(
     workload: &Workload,
     dir: &Path,
@@ -67,8 +67,8 @@ pub fn make_records(
     make_cut(&workload.dataset, dir, (rank, ranks), control, Cut::default())
 }
 
-/// What making the files would be refused for, before anything is made: other data in the folder, or too little room for what is
-/// missing.
+/// Checks whether the files can be made, without making any: no other data in the folder, and enough space for the missing
+/// files.
 ///
 /// # Errors
 /// As `make_records`.
@@ -97,7 +97,7 @@ fn make_cut(
     let folders = maker.make_folders()?;
     let control = Control { threads: workers(control.threads), ..*control };
     let made = control.for_each("make", maker.ranges.len(), Buffer::default, |buffer, at| maker.make(at, buffer));
-    // What is whole stays, whatever became of the rest.
+    // Complete files stay, whatever happened to the rest.
     made.and(maker.pending.settle())?;
     maker.sync_names(&folders)?;
     Ok(MadeRecords {
@@ -119,27 +119,27 @@ struct Maker<'a> {
     dir: &'a Path,
     resumed: bool,
     ranges: Ranges<'a>,
-    /// Files that several threads write to; `None`: one that is there already.
+    /// Files that several threads write to; `None` for an existing one.
     shared: Mutex<HashMap<u64, Option<Arc<Shared>>>>,
     n_written: AtomicU64,
     n_kept: AtomicU64,
     bytes: AtomicU64,
     pending: Pending,
-    /// Whether something was left to the page cache.
+    /// Whether anything was written through the page cache.
     is_unsynced: AtomicBool,
     cancel: &'a AtomicBool,
 }
 
-/// A file that is written range by range.
+/// A file being written range by range.
 struct Shared {
     target: Arc<Target>,
     n_left: AtomicU64,
-    /// Checksums of the values of ranges, by where they begin.
+    /// Checksums of the ranges' values, by offset.
     sums: Mutex<BTreeMap<u64, Sum>>,
 }
 
 impl Shared {
-    /// Puts in what is only known when all ranges are made.
+    /// Writes the parts that are known only when all ranges are made.
     fn patch(&self, form: &dyn DataFormat, piece: &Piece) -> io::Result<()> {
         let mut values = Sum::default();
         self.sums.lock().expect("nobody panics while noting a sum").values().for_each(|sum| values.join(sum));
@@ -172,7 +172,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Refuses files that do not fit: those of all ranks for the first, which comes first, those of this one for the others.
+    /// Refuses files that do not fit: rank 0, which comes first, checks the files of all ranks, the others their own.
     fn check_room(&self, all: bool) -> Result<()> {
         let (n_train, n_files) = match all {
             true => (
@@ -188,7 +188,7 @@ impl<'a> Maker<'a> {
             false => self.sum(n_files, of)?,
         };
         match most.check(self.dir) {
-            // What is there already needs no more room. It is looked for only where it matters: it takes a call per file.
+            // Existing files need no more space. Looking for them costs a system call per file, so it is done only if it matters.
             Err(_) if self.resumed => {
                 let missing = |file: u64| {
                     let piece = piece_of(file);
@@ -206,18 +206,18 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// Whether a file and what lies beside it are there, whole.
+    /// Whether a file and its companions exist and are complete.
     fn is_there(&self, piece: &Piece) -> bool {
         self.resumed
             && is_whole(&self.dir.join(&piece.path), self.form.proof(piece))
             && self.form.beside(piece).iter().all(|beside| is_whole(&self.dir.join(&beside.path), beside.proof))
     }
 
-    /// All folders that files of this rank go to, and DLIO's two in any case.
+    /// All folders for files of this rank, and always DLIO's `train` and `valid`.
     fn make_folders(&self) -> Result<HashSet<String>> {
         let mut folders: HashSet<String> = [Part::Train, Part::Eval].map(|part| part.folder().to_owned()).into();
         let folder_of = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
-        // Files are dealt out to the folders of a part in turn, so that as many as there are folders have seen all.
+        // Files go to the folders of a part in turn, so the first `folders` files cover all folders.
         let n_train = self.ranges.n_train();
         let of = |part, first: u64, end: u64| first..end.min(first + self.dataset.n_subfolders(part).max(1));
         let firsts = of(Part::Train, 0, n_train).chain(of(Part::Eval, n_train, self.ranges.n_files()));
@@ -232,7 +232,7 @@ impl<'a> Maker<'a> {
         Ok(folders)
     }
 
-    /// Waits until what was left to the page cache is on the device, and the names of all files.
+    /// Waits until cached data and the names of all files are durable.
     fn sync_names(&self, folders: &HashSet<String>) -> Result<()> {
         if self.is_unsynced.load(Ordering::Relaxed) {
             return claim::sync_all(self.dir);
@@ -240,12 +240,12 @@ impl<'a> Maker<'a> {
         if self.n_written.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        // Those that folders lie in have names to keep as well.
+        // Their parent folders hold names too.
         let all: HashSet<&Path> = folders.iter().flat_map(|folder| Path::new(folder).ancestors()).collect();
         all.into_iter().try_for_each(|folder| claim::sync_folder(&self.dir.join(folder)))
     }
 
-    /// Makes one range, or a whole file. What fails while it is to stop fails because of that.
+    /// Makes one range, or a whole file. A failure after a stop request counts as the stop.
     fn make(&self, at: u64, buffer: &mut Buffer) -> Result<u64> {
         let made = self.try_make(at, buffer);
         made.map_err(|error| if self.cancel.load(Ordering::Relaxed) { Error::Cancelled } else { error })
@@ -325,7 +325,7 @@ impl<'a> Maker<'a> {
         Ok(beside + bytes)
     }
 
-    /// The file of a range: begun by who comes first, with what lies beside it.
+    /// The file of a range; the first thread to need it creates it with its companions.
     fn shared(&self, piece: &Piece, item: &Item, buffer: &mut Buffer) -> Result<(Option<Arc<Shared>>, u64)> {
         let mut open = self.shared.lock().expect("nobody panics while beginning a file");
         if let Some(shared) = open.get(&item.file) {

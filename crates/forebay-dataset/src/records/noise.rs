@@ -1,4 +1,4 @@
-//! The bytes of samples: noise that no compressor and no deduplication makes smaller, each byte a function of its place.
+//! The bytes of samples: noise that resists compression and deduplication. Each byte is a function of its place.
 //!
 //! Word *k* of a file is SplitMix64's mixing function of `key + (k + 1) · golden ratio`, where the key is drawn from the
 //! dataset's seed, the part and the file's number. Any range of any file can therefore be made, or checked, by itself.
@@ -31,7 +31,7 @@ impl Noise {
         Self { mask: mask(element), ..self }
     }
 
-    /// A number of the file's own, for what draws by other means.
+    /// A seed derived from the file, for other generators.
     pub(crate) fn key(self) -> u64 {
         self.key
     }

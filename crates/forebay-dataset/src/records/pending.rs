@@ -1,7 +1,7 @@
-//! Files that are written but not yet on the device: synced together, and only then given their names.
+//! Files that are written but not yet durable: synced together, and only then named.
 //!
-//! A sync waits for the file system's journal, which takes longer than a file of some megabytes; behind the first of many
-//! files the others find the journal written. A run that is killed loses what waits, so that it is not much.
+//! A sync waits for the file system's journal, which takes longer than writing a file of some megabytes; after the first
+//! of many files, the others find the journal written. A killed run loses the waiting files, so their number is limited.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use forebay_storage::{Error as StorageError, Operation};
 use super::draft::Target;
 use crate::Result;
 
-/// Files and bytes that wait at most.
+/// Maximum number of waiting files and bytes.
 const MOST_FILES: usize = 64;
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 impl Pending {
-    /// Takes a file that is written. The thread that fills the queue settles all of them.
+    /// Adds a written file. The thread that fills the queue settles all of them.
     pub(crate) fn add(&self, target: Arc<Target>, bytes: u64) -> Result<()> {
         target.begin_sync();
         let due = {

@@ -1,4 +1,4 @@
-//! Who makes what: files dealt out to ranks, and the big ones cut into ranges so that all threads work on one.
+//! Division of work: files are assigned to ranks, and big files are split into ranges for all threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Which files are cut, and into what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
-    /// Files from this on are made range by range, where their format allows it.
+    /// Files of at least this size are made range by range, if their format allows it.
     pub(crate) from: u64,
     /// Bytes per range, rounded to the format's grain.
     pub(crate) range: u64,
@@ -35,9 +35,9 @@ pub(crate) struct Ranges<'a> {
     ends: Ends,
 }
 
-/// Where the ranges of the files end, among those of all files.
+/// Where the ranges of each file end, counted over all files.
 enum Ends {
-    /// Files of a part are alike: so many to train on, of so many ranges each, and the others of so many.
+    /// All files of a part are equal: number of training files, ranges per training file, ranges per other file.
     Alike { n_train: u64, per_train: u64, per_eval: u64 },
     /// Ranges of all files up to the end of each group of [`GROUP`] files.
     Counted(Vec<u64>),
@@ -50,12 +50,12 @@ const GROUP: u64 = 32;
 pub(crate) struct Item {
     pub(crate) file: u64,
     pub(crate) range: Range<u64>,
-    /// Of how many ranges of this file.
+    /// Number of ranges of this file.
     pub(crate) n_ranges: u64,
 }
 
 impl<'a> Ranges<'a> {
-    /// Where files are alike, this takes the same time for any number of them.
+    /// If files are equal, this takes constant time.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when `cancel` is set before all files of different sizes are counted.
@@ -97,7 +97,7 @@ impl<'a> Ranges<'a> {
         self.n_files
     }
 
-    /// Files of this rank in the part to train on; they come first.
+    /// Training files of this rank; they come first.
     pub(crate) fn n_train(&self) -> u64 {
         self.dataset.n_files(Part::Train).saturating_sub(self.rank).div_ceil(self.ranks)
     }
@@ -123,7 +123,7 @@ impl<'a> Ranges<'a> {
         (piece, Item { file, range, n_ranges })
     }
 
-    /// Which file a range is of, and which of its ranges it is.
+    /// The file of a range, and the range's number in the file.
     fn place(&self, at: u64) -> (u64, u64) {
         match &self.ends {
             Ends::Alike { n_train, per_train, per_eval } => match at.checked_sub(n_train * per_train) {
@@ -157,12 +157,12 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Whether one file of a part is as long as any other.
+/// Whether all files of a part have the same length.
 pub(crate) fn is_alike(dataset: &Dataset) -> bool {
     !dataset.sizes_vary() && dataset.sides.is_none()
 }
 
-/// File `number` of all parts: those to train on first.
+/// File `number` of all parts, training files first.
 pub(crate) fn piece(dataset: &Dataset, number: u64) -> Piece {
     let n_train = dataset.n_files(Part::Train);
     let (part, i) = if number < n_train { (Part::Train, number) } else { (Part::Eval, number - n_train) };

@@ -1,4 +1,4 @@
-//! What the files of a dataset take, before any is made.
+//! The space that a dataset's files need, before any is made.
 
 use forebay_workload::{Dataset, Part};
 
@@ -7,10 +7,10 @@ use super::format::{self, Beside, DataFormat, Piece};
 use super::ranges::{is_alike, piece};
 use crate::Result;
 
-/// Bytes that all files of a dataset take, with what lies beside them; of compressed ones, the most.
+/// Size in bytes of all files of a dataset, with their companions; an upper bound for compressed files.
 ///
 /// # Errors
-/// When there is no such format, or not in this build.
+/// When this build does not support the format.
 pub fn records_room(dataset: &Dataset) -> Result<u64> {
     let form = format::made(dataset)?;
     let (n_train, n_eval) = (dataset.n_files(Part::Train), dataset.n_files(Part::Eval));
@@ -22,20 +22,20 @@ pub fn records_room(dataset: &Dataset) -> Result<u64> {
     Ok(all.bytes)
 }
 
-/// The files that lie beside file `file` of a part, below the data folder; none of a format that this build does not have.
+/// The companion files of file `file` of a part, relative to the data folder; empty if this build lacks the format.
 pub fn records_beside(dataset: &Dataset, part: Part, file: u64) -> Vec<String> {
     let number = if part == Part::Train { file } else { dataset.n_files(Part::Train) + file };
     let besides = format::of(dataset).map(|form| form.beside(&piece(dataset, number))).unwrap_or_default();
     besides.into_iter().map(|beside| beside.path).collect()
 }
 
-/// What so many files to train on, and so many others behind them, take where those of a part are alike; `of` says it of one.
+/// Space of the given numbers of training files and other files if all files of a part are equal; `of` returns it for one.
 pub(super) fn of_alike((n_train, n_eval): (u64, u64), of: impl Fn(u64) -> Room) -> Room {
     let all = |first: u64, n: u64| if n > 0 { of(first).times(n) } else { Room::default() };
     all(0, n_train).plus(all(n_train, n_eval))
 }
 
-/// What one file takes, with what lies beside it.
+/// Space of one file with its companions.
 pub(super) fn of_piece(form: &dyn DataFormat, piece: &Piece) -> Room {
     let of_beside = |room: Room, beside: &Beside| room.plus(Room { bytes: beside.room, n_files: 1 });
     form.beside(piece).iter().fold(Room { bytes: form.room(piece), n_files: 1 }, of_beside)

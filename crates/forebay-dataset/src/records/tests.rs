@@ -171,7 +171,7 @@ fn what_cannot_fit_is_refused_before_the_first_byte_with_both_sizes() {
     let dir = parent.path().join("data");
     let error = make(&dataset(Format::Npy, 1e17), &dir).unwrap_err();
     assert!(matches!(error, Error::NoRoom { needed, .. } if needed.0 > 6 * 99_000_000_000_000_000), "{error}");
-    assert!(error.to_string().contains(" are needed, "), "{error}");
+    assert!(error.to_string().contains(", but only "), "{error}");
     assert!(!dir.exists());
 }
 
@@ -252,7 +252,7 @@ fn more_files_than_there_are_inodes_are_refused_before_any_is_made() {
     let error = make(&dataset, &dir.path().join("set")).unwrap_err();
     match &error {
         Error::NoInodes { needed, free, .. } => {
-            assert!(needed > free && error.to_string().contains(" files are needed, "))
+            assert!(needed > free && error.to_string().contains(" files, but only "))
         }
         // A file system without a number of inodes has a number of bytes.
         other => assert!(matches!(other, Error::NoRoom { .. }), "{other:?}"),

@@ -1,14 +1,14 @@
 //! Synthetic photographs: seeded, the same bytes on every machine, and as costly to decode as real ones.
 //!
-//! A [`Camera`] turns a [`Shot`] (seed, number, size in pixels and in bytes) into a JPEG file of 4:2:0 sampling with
-//! the standard's Huffman tables. The picture is painted in the pixel domain, transformed once, and quantised so that
-//! the file has the size asked for; nothing is padded. No function of a C library is used, so bytes do not depend on
-//! the machine, the number of threads or the vector unit.
+//! A [`Camera`] turns a [`Shot`] (seed, number, size in pixels and in bytes) into a JPEG file with 4:2:0 sampling and the
+//! standard's Huffman tables. The picture is painted in the pixel domain, transformed once, and quantised to meet the
+//! requested file size; nothing is padded. No function of a C library is used, so bytes do not depend on the machine, the
+//! number of threads or the vector unit.
 //!
-//! # How like photographs
-//! Sixty generated pictures beside ten photographs (landscape, portraits, street, animals, still life) cut to the same
-//! dimensions and coded by libjpeg at the quality that comes nearest to the same number of bytes. Decoding is by Pillow
-//! (libjpeg-turbo), the two kinds in turn, the best of fifteen for each file; over whole rounds the ratio is 0.98.
+//! # Comparison with photographs
+//! Sixty generated pictures, and ten photographs (landscape, portraits, street, animals, still life) cropped to the same
+//! dimensions and coded by libjpeg at the quality that comes nearest to the same number of bytes. Decoded by Pillow
+//! (libjpeg-turbo), the two kinds in turn, best of fifteen for each file; over whole rounds the ratio is 0.98.
 //!
 //! | | 500×375, 112 KB: generated | photographs | 300×220, 12.5 KB: generated | photographs |
 //! |---|--:|--:|--:|--:|
@@ -18,7 +18,7 @@
 //! | non-zero AC coefficients per chroma block | 18.4 | 18.3 | 4.1 | 3.0 |
 //! | quality on libjpeg's scale | 98 | 98.5 | 87 | 75 |
 //!
-//! # How fast
+//! # Speed
 //! On one Zen 4 core a picture of 500×375 and 112 KB takes 2.2 ms: 0.7 ms painting, 1.5 ms transforming, searching for
 //! the quality and coding. One coding of such a picture by the general-purpose crate `jpeg-encoder`, without its SIMD
 //! code, took 2.2 ms at 80 KB, and meeting a size would take two.

@@ -100,7 +100,7 @@ fn a_manifest_of_another_version_is_not_believed() {
     let found = check(&out);
     assert_eq!((found.n_good, found.n_bad), (3, 1));
     assert_eq!(found.bad[0].path, out.join(MANIFEST));
-    assert_eq!(found.bad[0].reason, "a manifest of version 2: expected version 1");
+    assert_eq!(found.bad[0].reason, "manifest version 2 is not supported; expected version 1");
 }
 
 #[test]

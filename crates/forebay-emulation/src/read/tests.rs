@@ -213,7 +213,7 @@ fn a_missing_file_is_named_with_what_makes_it_and_of_more_files_the_first_are_ta
     let gone = format!("data/{}", few.dataset.path_of(Part::Train, 7));
     memory.remove(Path::new(&gone)).unwrap();
     let text = |workload: &Workload| open(workload, memory.clone(), Path::new("data"), true).err().unwrap().to_string();
-    assert_eq!(text(&few), format!("{gone} is not there, one of 10 files; make them with `forebay workload make`"));
+    assert_eq!(text(&few), format!("{gone}, one of 10 files, is missing; make them with `forebay workload make`"));
     let more = workload(Format::Npy, 30, 1, How::default());
     assert!(text(&more).contains("holds 9 .npy files of the 30"), "{}", text(&more));
     let first = workload(Format::Npy, 5, 1, How::default());

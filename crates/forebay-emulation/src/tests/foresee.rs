@@ -23,7 +23,7 @@ fn data_that_is_missing_or_of_another_format_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let mut plan = plan(workload(8, 1), dir.path(), 1);
     plan.workload.dataset.format = Format::Npz;
-    assert!(said(&plan).contains("img_0_of_8.npz is not there, one of 8 files"), "{}", said(&plan));
+    assert!(said(&plan).contains("img_0_of_8.npz, one of 8 files, is missing"), "{}", said(&plan));
     std::fs::create_dir_all(plan.data.join("train")).unwrap();
     for file in 0..8 {
         std::fs::write(plan.data.join(plan.workload.dataset.path_of(Part::Train, file)), "no archive").unwrap();
@@ -42,7 +42,7 @@ fn data_that_there_is_no_room_to_make_is_found() {
     plan.workload.dataset.format = Format::Npz;
     foresee(&plan, &Solo).unwrap();
     plan.workload.dataset.record_length_bytes = 9e14;
-    assert!(said(&plan).contains(" are needed, "), "{}", said(&plan));
+    assert!(said(&plan).contains(", but only "), "{}", said(&plan));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Reading tables of numbers in pieces, as pandas writes them: with a row of names or without, with a column of row
 //! numbers in front or without.
 //!
-//! A first row that does not begin with a number is one of names; where its first name is empty, the first column is of row
-//! numbers, which are not values. Rows must be equally long.
+//! A first row that does not begin with a number is a header; if its first name is empty, the first column holds row
+//! numbers, not values. All rows must have the same length.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use flate2::write::MultiGzDecoder;
 
 use crate::Error;
 
-/// One value of a table. A field that is empty is not a number.
+/// One value of a table. An empty field is NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// A whole number that is not negative.
@@ -30,24 +30,24 @@ pub struct Size {
 /// Splits a table into values, piece by piece, so a table of any size takes a small buffer.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// A field that goes on in the next piece.
+    /// A field that continues in the next piece.
     partial: Vec<u8>,
     in_quotes: bool,
     /// Bytes of the text before this piece, for the offsets in errors.
     offset: u64,
     line: u64,
     field: u64,
-    /// Fields of the first line, which every other line must have.
+    /// Number of fields in the first line, which every other line must have.
     n_fields: Option<u64>,
     has_names: bool,
     has_numbers: bool,
 }
 
-/// Far longer than any number: a longer field means that this is no table of numbers, and it must not fill memory.
+/// Far longer than any number: a longer field means that this is not a table of numbers, and it must not fill memory.
 const LONGEST_FIELD: usize = 4096;
 
 impl Parser {
-    /// Takes the next piece of text and gives `each` the values in it, with their row and column.
+    /// Takes the next piece of text and passes its values to `each`, with row and column.
     ///
     /// # Errors
     /// When a field is not a number, or a row is longer or shorter than the first.
@@ -75,10 +75,10 @@ impl Parser {
         Ok(())
     }
 
-    /// The text has ended.
+    /// Ends the text.
     ///
     /// # Errors
-    /// When it ended inside a row or a quotation.
+    /// When it ended inside a row or a quoted field.
     pub fn finish(mut self, mut each: impl FnMut(u64, u64, Number)) -> Result<Size, Error> {
         if self.in_quotes {
             return Err(Error::truncated("quoted field", self.offset, 1, 0));
@@ -169,7 +169,7 @@ fn other_number(field: &[u8]) -> Option<Number> {
     }
 }
 
-/// Text that may be compressed by gzip, expanded piece by piece; its checksum is checked at the end.
+/// Expands text that may be compressed by gzip, piece by piece; the checksum is verified at the end.
 pub enum Expand {
     Plain,
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
@@ -180,13 +180,13 @@ impl Expand {
         Self::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
     }
 
-    /// Takes the next bytes of the file and gives `each` the text.
+    /// Takes the next bytes of the file and passes the text to `each`.
     ///
     /// # Errors
     /// When they cannot be expanded, or `each` fails.
     pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let Self::Gzip(decoder) = self else { return each(bytes) };
-        // Pieces of this size expand to a thousand times as much at most.
+        // A piece expands to at most about a thousand times its size.
         for piece in bytes.chunks(64 << 10) {
             decoder.write_all(piece).map_err(damaged)?;
             each(decoder.get_ref())?;
@@ -195,10 +195,10 @@ impl Expand {
         Ok(())
     }
 
-    /// The file has ended.
+    /// Ends the file.
     ///
     /// # Errors
-    /// When the compressed text has not, or its checksum differs.
+    /// When the compressed text is incomplete, or its checksum differs.
     pub fn finish(self, mut each: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let Self::Gzip(decoder) = self else { return Ok(()) };
         each(&decoder.finish().map_err(damaged)?)

@@ -27,7 +27,7 @@ pub fn header(from: u64, to: u64, n_columns: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The text of the next number: to print each anew takes longer than the values do.
+/// The text of the next number: formatting each one from scratch takes longer than writing the values.
 fn count_up(digits: &mut Vec<u8>) {
     for digit in digits.iter_mut().rev() {
         if *digit < b'9' {
@@ -47,7 +47,7 @@ pub fn end_row(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends values of a row, each behind a comma. `bytes` are whole values.
+/// Appends values of a row, each after a comma. `bytes` are whole values.
 pub fn values(kind: Element, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
         Element::U8 => bytes_as_text(bytes, out),
@@ -65,7 +65,7 @@ pub fn values(kind: Element, bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A table of ",0" to ",255": each four bytes are stored whole, and the next go over what was too much.
+/// A table of ",0" to ",255": all four bytes are stored, and the next store overwrites the excess.
 const TEXTS: [([u8; 4], u8); 256] = {
     let mut texts = [([b','; 4], 0); 256];
     let mut value = 0;

@@ -1,4 +1,4 @@
-//! A message around a value that is too large to hold: the bytes before it and those behind.
+//! The bytes of a message before and after a value that is too large for memory.
 
 use forebay_units::varint;
 
@@ -20,12 +20,12 @@ pub struct Around {
 }
 
 impl Around {
-    /// Around a byte string of so many bytes. The number's name comes behind its own in the alphabet, so that the message
-    /// is ordered by name.
+    /// For a byte string of this length. The number's name must sort after the byte string's name, because features are
+    /// ordered by name.
     pub fn new(bytes: (&str, u64), int: (&str, i64)) -> Self {
         let (name, len) = bytes;
         let behind = entry_of_int(int.0, int.1);
-        // From the inside out: the byte string is in a list, that in a feature, that in an entry behind its name.
+        // From the inside out: the byte string is in a list, the list in a feature, the feature in an entry after its name.
         let mut before = opened(1, len, &[]);
         before = opened(1, len, &before);
         before = opened(2, len, &before);
@@ -37,7 +37,7 @@ impl Around {
         Self { before, behind }
     }
 
-    /// Bytes of the whole message, but for the value.
+    /// Length of the message without the value.
     pub fn overhead(&self) -> u64 {
         (self.before.len() + self.behind.len()) as u64
     }

@@ -1,7 +1,7 @@
 //! One named feature: a list of byte strings, floats or integers.
 //!
-//! A feature is a protobuf `oneof`: of several lists in one message the last kind counts, and lists of that kind which
-//! follow each other are one list. Numbers may be packed (as TensorFlow writes them) or not.
+//! A feature is a protobuf `oneof`: if a message has several lists, the last kind counts, and consecutive lists of that
+//! kind are one list. Numbers may be packed (as TensorFlow writes them) or not.
 
 use super::wire::{Slice, Value};
 use crate::Error;
@@ -24,7 +24,7 @@ pub enum FeatureKind {
     Ints,
 }
 
-/// A feature that has been found but not unpacked: reading a value from it allocates nothing.
+/// A feature that was found but not unpacked: reading a value from it does not allocate.
 #[derive(Debug, Clone, Copy)]
 pub struct FeatureView<'a> {
     kind: Option<FeatureKind>,

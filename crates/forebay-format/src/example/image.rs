@@ -11,7 +11,7 @@ const FILENAME: &str = "image/filename";
 const HEIGHT: &str = "image/height";
 const WIDTH: &str = "image/width";
 
-/// An encoded image with what is known of it, as one `tf.train.Example`.
+/// An encoded image and its metadata, as one `tf.train.Example`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImageExample<'a> {
     pub encoded: &'a [u8],
@@ -28,11 +28,11 @@ pub struct ImageExample<'a> {
 }
 
 impl<'a> ImageExample<'a> {
-    /// Reads the features above and passes over all others.
+    /// Reads the features above and ignores all others.
     ///
     /// # Errors
-    /// When the payload is not a `tf.train.Example`, or has no `image/encoded`. A size that is not a
-    /// size is taken as unknown, since nothing depends on it.
+    /// When the payload is not a `tf.train.Example`, or has no `image/encoded`. An invalid size is treated as unknown,
+    /// because nothing depends on it.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let encoded = first_bytes(payload, ENCODED)?.ok_or_else(|| {
             Error::invalid("example", 0, format!("a bytes feature named {ENCODED}"), "none of that name and type")
@@ -69,7 +69,7 @@ impl<'a> ImageExample<'a> {
     }
 }
 
-/// The name of the file that a record was made from, in `image/filename`; `None` where there is none.
+/// The name of the file that a record was made from, in `image/filename`; `None` if it is missing.
 pub fn filename(payload: &[u8]) -> Option<&[u8]> {
     first_bytes(payload, FILENAME).ok()?
 }

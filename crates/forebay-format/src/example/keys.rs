@@ -1,9 +1,9 @@
 //! Which features of a record hold its image and its label.
 //!
 //! TensorFlow prescribes no names: its own research code writes `image/encoded` and `image/class/label`, TFDS writes
-//! `image` and `label`, and everybody else something of their own. So the features are found by content and type in the
-//! first record, with the common names first, and looked up by name in all others without allocating. A record that
-//! lacks the image's name is judged by itself. A record may also be an image file without any message around it.
+//! `image` and `label`, and others use their own names. So the features are found by content and type in the first
+//! record, common names first, and looked up by name in all other records without allocating. In a record without a
+//! feature of that name, they are searched for again. A record may also be a bare image file.
 
 use super::wire::Slice;
 use super::{Example, Feature, FeatureView, each_entry, sequence_names};
@@ -28,12 +28,12 @@ const IMAGE_NAMES: [&str; 12] = [
 const LABEL_NAMES: [&str; 5] = ["image/class/label", "label", "class", "labels", "fine_label"];
 /// Last parts of names that are never a label.
 const NO_LABELS: [&str; 8] = ["height", "width", "depth", "channels", "id", "index", "rows", "cols"];
-/// Records looked at before a decision is given up.
+/// Number of records examined before giving up.
 const LOOKED_AT: usize = 16;
 /// A message names at most this many features.
 const NAMED: usize = 12;
 
-/// Feature names that the caller knows; what is `None` is found.
+/// Feature names known to the caller; `None` means to search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyNames {
     pub image: Option<String>,
@@ -41,7 +41,7 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
-    /// Whether labels may be those that forebay itself writes, so that what it noted of the classes beside a shard holds.
+    /// Whether the labels may be forebay's own, in which case the class names in the file next to the shard apply.
     pub fn has_usual_label(&self) -> bool {
         self.label.as_deref().is_none_or(|name| name == LABEL_NAMES[0])
     }
@@ -51,7 +51,7 @@ impl KeyNames {
     }
 }
 
-/// The features that hold image and label, as a first record showed them.
+/// The features that hold image and label, found in the first record.
 ///
 /// ```
 /// use forebay_format::example::{ExampleWriter, KeyNames, Keys};
@@ -81,8 +81,8 @@ impl Keys {
     /// Finds the features in one record.
     ///
     /// # Errors
-    /// When the record has no image, several that none of the common names sets apart, or no feature of a given name
-    /// and the right type.
+    /// When the record has no image, has several of which none has a common name, or lacks a given feature of the right
+    /// type.
     pub fn decide(payload: &[u8], given: &KeyNames) -> Result<Self, Error> {
         let undecided = Self { given: given.clone(), ..Self::default() };
         if image::sniff(payload).is_some() {
@@ -103,12 +103,12 @@ impl Keys {
         Ok(Self { image: Some(image.to_owned()), label: label.map(str::to_owned), note, ..undecided })
     }
 
-    /// Finds the features in the first of several records that shows them. What a record lacks that cannot be used is
-    /// for [`read`](Self::read) to say of each, unless names are given: then no record may be without them all.
+    /// Finds the features in the first record that has them. [`read`](Self::read) reports records without an image one by
+    /// one, unless names are given: then at least one of the first records must have them.
     ///
     /// # Errors
-    /// When a record has several images that none of the common names sets apart, or none of the first records has a
-    /// feature of a given name and the right type.
+    /// When a record has several images of which none has a common name, or none of the first records has a given feature
+    /// of the right type.
     pub fn decide_first<P: AsRef<[u8]>>(
         payloads: impl IntoIterator<Item = P>,
         given: &KeyNames,
@@ -127,25 +127,25 @@ impl Keys {
         }
     }
 
-    /// The name of the image's feature, where a record showed it.
+    /// The name of the image's feature, if found.
     pub fn image(&self) -> Option<&str> {
         self.image.as_deref()
     }
 
-    /// The name of the label's feature, where a record showed it.
+    /// The name of the label's feature, if found.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// What a reader of the labels should know: where they come from, or why there are none.
+    /// A note for the user about the labels: which feature they come from, or why there are none.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// The image and the label of a record. Allocates nothing where the record has a feature of the image's name.
+    /// The image and the label of a record. Does not allocate if the record has the image's feature.
     ///
     /// # Errors
-    /// When the record has no image, or it cannot be told which of several.
+    /// When the record has no image, or several candidates.
     pub fn read<'a>(&self, payload: &'a [u8]) -> Result<ImageRecord<'a>, Error> {
         if self.given.is_empty() && image::sniff(payload).is_some() {
             return Ok(ImageRecord { image: payload, label: None });
@@ -179,7 +179,7 @@ impl Keys {
         Ok(Some(ImageRecord { image, label }))
     }
 
-    /// Whether a feature of this name is the label, or a better one than that of `rank`.
+    /// Whether a feature of this name is the label, or a better candidate than the one of `rank`.
     fn is_label(&self, name: &[u8], rank: &mut usize) -> bool {
         if let Some(key) = &self.label {
             return name == key.as_bytes();
@@ -224,7 +224,7 @@ fn find_image<'a>(example: &Example<'a>, payload: &[u8]) -> Result<&'a str, Erro
     match (preferred(&found, &IMAGE_NAMES), found.as_slice()) {
         (Some(name), _) => Ok(name),
         (None, [name]) => Ok(*name),
-        // The convention's own name is believed: the decoder then says what the bytes are instead.
+        // The conventional name is trusted; if the bytes are not an image, the decoder reports what they are.
         (None, []) => match example.get(IMAGE_NAMES[0]) {
             Some(feature) if is_bytes(feature) => Ok(IMAGE_NAMES[0]),
             _ => {
@@ -238,7 +238,7 @@ fn find_image<'a>(example: &Example<'a>, payload: &[u8]) -> Result<&'a str, Erro
     }
 }
 
-/// The label's feature, and what to say of it.
+/// The label's feature, and the note about it.
 fn find_label<'a>(example: &Example<'a>) -> (Option<&'a str>, Option<String>) {
     let found: Vec<&str> = example.features().filter(|(_, of)| is_one_int(of)).map(|(name, _)| name).collect();
     if let Some(name) = preferred(&found, &LABEL_NAMES) {
@@ -268,7 +268,7 @@ fn no_feature(what: String, found: &str) -> Error {
 
 /// Why a payload is neither an image nor a message.
 fn not_an_example(payload: &[u8], error: Error) -> Error {
-    // A message begins with the tag of its only field; what begins so and is broken is a broken message.
+    // A message begins with the tag of its only field, so bytes that begin with it are a broken message.
     let is_message = payload.first().is_none_or(|byte| *byte == 0x0a);
     match image::info(payload) {
         Err(Error::NotRecognised { found, .. }) if !is_message => {
@@ -278,7 +278,7 @@ fn not_an_example(payload: &[u8], error: Error) -> Error {
     }
 }
 
-/// The features of a record, as a message lists them.
+/// The features of a record, for an error message.
 fn listed(example: &Example<'_>, payload: &[u8]) -> String {
     let described = |(name, feature): (&str, &Feature<'_>)| format!("{name} ({})", type_of(feature));
     let mut names: Vec<String> = example.features().take(NAMED).map(described).collect();
@@ -288,12 +288,12 @@ fn listed(example: &Example<'_>, payload: &[u8]) -> String {
     }
     let sequences = sequence_names(payload);
     if !sequences.is_empty() {
-        names.push(format!("and as a tf.SequenceExample the sequences {}, which are not read", sequences.join(", ")));
+        names.push(format!("and the tf.SequenceExample sequences {}, which are not supported", sequences.join(", ")));
     }
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// What a feature holds, in TensorFlow's words.
+/// What a feature holds, in TensorFlow's terms.
 fn type_of(feature: &Feature<'_>) -> String {
     let counted = |n: usize, of: &str| if n == 1 { of.to_owned() } else { format!("{n} {of}") };
     match feature {

@@ -92,8 +92,8 @@ fn an_example_without_an_image_lists_its_features_and_a_sequence_example_its_seq
     let mut lists = ExampleWriter::new().ints("frames", &[1]).finish();
     lists[0] = 2 << 3 | 2;
     let sequence = [&lists[..], &ExampleWriter::new().ints("length", &[3]).finish()].concat();
-    let wanted = "no feature holds an image that can be decoded; features found: length (int64), and as a \
-                  tf.SequenceExample the sequences frames, which are not read";
+    let wanted = "no feature holds an image that can be decoded; features found: length (int64), and the \
+    tf.SequenceExample sequences frames, which are not supported";
     assert_eq!(refusal(&sequence, &KeyNames::default()), wanted);
     let with_image = [&lists[..], &ExampleWriter::new().bytes("image/data", &[JPEG]).finish()].concat();
     assert_eq!(keys(&with_image).unwrap().read(&with_image).unwrap().image, JPEG);

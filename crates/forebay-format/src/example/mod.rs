@@ -6,9 +6,9 @@
 //! message Feature   { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; } }
 //! ```
 //!
-//! The schema is small and frozen, so the wire format is read and written here directly. [`find`] looks one feature up
-//! without allocating, [`Example`] unpacks them all, [`ExampleWriter`] builds one, [`ImageExample`] is the convention
-//! for images that forebay writes, and [`Keys`] finds image and label in records of other conventions.
+//! The schema is small and frozen, so the wire format is read and written here directly. [`find`] looks up one feature
+//! without allocating, [`Example`] unpacks all, [`ExampleWriter`] builds a message, [`ImageExample`] is the convention
+//! that forebay writes, and [`Keys`] finds image and label in records of other conventions.
 
 mod around;
 mod feature;
@@ -35,10 +35,10 @@ pub struct Example<'a> {
 }
 
 impl<'a> Example<'a> {
-    /// Unpacks every feature. A name that occurs twice has its last value, as protobuf's maps do.
+    /// Unpacks every feature. If a name occurs twice, the last value counts, as in protobuf maps.
     ///
     /// # Errors
-    /// When the payload is not a `tf.train.Example`; the offset is that in the payload.
+    /// When the payload is not a `tf.train.Example`; offsets are relative to the payload.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let mut features = Vec::new();
         each_entry(payload, |name, body| {
@@ -47,7 +47,7 @@ impl<'a> Example<'a> {
             features.push((text, FeatureView::new(body)?.to_feature()?));
             Ok(())
         })?;
-        // The sort is stable: of equal names the last stays last, and is the one kept.
+        // The sort is stable: the last of several equal names stays last and is kept.
         features.sort_by_key(|(name, _)| *name);
         features.reverse();
         features.dedup_by_key(|(name, _)| *name);
@@ -97,8 +97,8 @@ fn each_entry<'a>(
     Ok(())
 }
 
-/// The names of the sequences of a `tf.SequenceExample`, which has its features where an `Example` has them and
-/// sequences in a second field; empty for anything else.
+/// The sequence names of a `tf.SequenceExample`, which has its features in the same field as an `Example` and its
+/// sequences in a second one; empty for anything else.
 fn sequence_names(payload: &[u8]) -> Vec<String> {
     let second = |(number, value)| if number == 2 { message(value, 0).ok() } else { None };
     let entries = Slice::whole(payload).fields().flatten().filter_map(second).flat_map(Slice::fields).flatten();

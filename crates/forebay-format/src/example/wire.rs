@@ -29,7 +29,7 @@ impl Value<'_> {
     }
 }
 
-/// Bytes of a message that know their place in the payload.
+/// Bytes of a message with their offset in the payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Slice<'a> {
     pub(super) bytes: &'a [u8],
@@ -102,7 +102,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Where the field that comes next begins.
+    /// Offset of the next field.
     pub(super) fn rest(&self) -> Slice<'a> {
         self.rest
     }

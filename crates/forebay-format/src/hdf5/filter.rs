@@ -1,4 +1,4 @@
-//! What is done to a chunk on its way into a file, undone.
+//! Undoing the filters of a chunk.
 
 use std::io::Read;
 
@@ -9,14 +9,14 @@ use crate::Error;
 pub enum Filter {
     /// A zlib stream (with its header and checksum), despite the name.
     Deflate,
-    /// Bytes sorted by their place within a value, of so many bytes.
+    /// Bytes grouped by their position within a value of this many bytes.
     Shuffle(usize),
-    /// HDF5's own checksum in four bytes behind the data.
+    /// HDF5's own checksum, four bytes after the data.
     Fletcher32,
     Lzf,
 }
 
-/// Undoes the filters that were applied, last first; a bit of `mask` says which was left out. The result has `expected` bytes.
+/// Undoes the filters, last first; a set bit of `mask` marks a filter that was skipped. The result has `expected` bytes.
 pub(super) fn undo(
     filters: &[Filter],
     mask: u32,
@@ -31,7 +31,7 @@ pub(super) fn undo(
         if i < 32 && mask >> i & 1 == 1 {
             continue;
         }
-        // A checksum that goes around compressed bytes makes them four longer.
+        // A checksum over compressed bytes adds four bytes.
         *out = filter.undo(out, expected + 4, offset)?;
     }
     if out.len() == expected {
@@ -67,7 +67,7 @@ impl Filter {
     }
 }
 
-/// Byte `j` of value `i` lies at `j · values + i`; bytes that make no whole value stay at the end.
+/// Byte `j` of value `i` is at `j · values + i`; bytes of an incomplete value stay at the end.
 fn unshuffle(bytes: &[u8], size: usize, out: &mut Vec<u8>) {
     let size = size.max(1);
     let n = bytes.len() / size;

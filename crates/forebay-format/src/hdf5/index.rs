@@ -1,4 +1,4 @@
-//! Where the samples of a file lie, as the library knows it.
+//! The places of a file's samples, as the HDF5 library reports them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::Error;
 
 /// The filter number of h5py's LZF, as registered with the HDF Group.
 const LZF: i32 = 32000;
-/// A chunk larger than this is refused: it is held whole.
+/// A larger chunk is refused, because a chunk is held in memory.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Lies {
     /// In one piece from this offset on.
     Contiguous(u64),
     Chunked(Chunks),
-    /// Nowhere: nothing was ever written, so that all are 0.
+    /// Nowhere: nothing was ever written, so all values are 0.
     Nowhere,
 }
 
@@ -64,10 +64,10 @@ pub struct Chunk {
 }
 
 impl Index {
-    /// Asks the library where the samples of a file lie: those of `records`, or of `records_0`, `records_1` … side by side.
+    /// Asks the library for the places of a file's samples, in `records` or in `records_0`, `records_1`, ….
     ///
     /// # Errors
-    /// When the file is none of HDF5's, holds no such datasets or not so many samples, or is of a kind that is not read.
+    /// When the file is not HDF5, lacks these datasets, has too few samples, or is of an unsupported kind.
     pub fn of_file(path: &Path, n_samples: u64) -> Result<Self, Error> {
         let library = |error: hdf5_metno::Error| failed(path, &error);
         let file = File::with_options().with_fapl(|plist| plist.evict_on_close(false)).open(path).map_err(library)?;
@@ -90,7 +90,7 @@ impl Index {
     }
 }
 
-/// What the library said, as an error.
+/// Converts an error of the library.
 pub(super) fn failed(path: &Path, error: &hdf5_metno::Error) -> Error {
     Error::Library { library: "HDF5", path: path.to_owned(), what: error.to_string() }
 }
@@ -105,7 +105,7 @@ impl Stored {
         );
         if !number || dtype.byte_order() == ByteOrder::BigEndian {
             return Err(Error::unsupported(format!(
-                "HDF5 dataset {} of other values than little-endian numbers",
+                "HDF5 dataset {} of values other than little-endian numbers",
                 set.name()
             )));
         }
@@ -125,7 +125,7 @@ impl Stored {
         Ok(Self { shape, value_bytes, lies })
     }
 
-    /// The same with samples as its first side. A file of one sample may hold it without that side.
+    /// The same with samples as its first side. A file of one sample may lack that side.
     fn counted(mut self, n_samples: u64, name: &str) -> Result<Self, Error> {
         if n_samples == 1 && self.shape.first() != Some(&1) {
             self.shape.insert(0, 1);
@@ -146,7 +146,10 @@ impl Stored {
 }
 
 fn refused(set: &Dataset, kind: &str) -> Error {
-    Error::unsupported(format!("HDF5 dataset {}, which is {kind}; contiguous and chunked ones are read", set.name()))
+    Error::unsupported(format!(
+        "HDF5 dataset {}, which is {kind}; only contiguous and chunked datasets are supported",
+        set.name()
+    ))
 }
 
 impl Chunks {
@@ -192,7 +195,8 @@ impl Chunks {
         self.at.values()
     }
 
-    /// The chunks that hold values of a sample, in the order of its values. One that was never written holds zeros and is left out.
+    /// The chunks that hold values of a sample, in the order of its values. A chunk that was never written holds zeros and is
+    /// left out.
     pub fn of_sample(&self, sample: u64) -> impl Iterator<Item = &Chunk> {
         let first = sample / self.sides[0] * self.sides[0];
         let counts: Vec<u64> =
@@ -217,7 +221,7 @@ impl Chunks {
         filter::undo(&self.filters, chunk.mask, bytes, self.bytes(), chunk.offset, out)
     }
 
-    /// Puts what a chunk has of a sample into the sample's first bytes, as many as `out` has room for.
+    /// Copies a chunk's part of a sample into the sample's first `out.len()` bytes.
     pub fn place(&self, chunk: &Chunk, values: &[u8], sample: u64, out: &mut [u8]) {
         let size = self.value_bytes;
         let Some(layer) = sample.checked_sub(chunk.corner[0]).filter(|layer| *layer < self.sides[0]) else { return };
@@ -239,7 +243,7 @@ impl Chunks {
     }
 }
 
-/// Where row `row` of a chunk begins in the sample, in values; `None` where the chunk sticks out of it.
+/// Where row `row` of a chunk begins in the sample, in values; `None` if it is outside the sample.
 fn row_start(row: u64, shape: &[u64], sides: &[u64], corner: &[u64]) -> Option<u64> {
     let last = sides.len() - 1;
     let mut rest = row;
@@ -265,7 +269,7 @@ fn filter_of(applied: &Applied, value_bytes: usize, set: &Dataset) -> Result<Fil
         other => {
             let what = format!("HDF5 dataset {} filtered by {other:?}", set.name());
             return Err(Error::unsupported(format!(
-                "{what}; deflate, shuffle, LZF and Fletcher's checksum are undone"
+                "{what}; only deflate, shuffle, LZF and Fletcher's checksum are supported"
             )));
         }
     })

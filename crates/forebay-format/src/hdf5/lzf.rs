@@ -1,8 +1,8 @@
-//! LZF as h5py's filter writes it: literal runs and references to what was expanded before.
+//! LZF as h5py's filter writes it: literal runs and references to bytes expanded earlier.
 
 use crate::Error;
 
-/// Appends what `bytes` expand to, at most `limit` bytes.
+/// Expands `bytes` and appends the result, at most `limit` bytes.
 pub(super) fn expand(bytes: &[u8], limit: usize, offset: u64, out: &mut Vec<u8>) -> Result<(), Error> {
     let wrong = |expected: &str| Error::invalid("HDF5 chunk: LZF", offset, expected, "other bytes");
     let start = out.len();

@@ -1,7 +1,7 @@
-//! A file in memory that has a path, for a library that opens files by itself. What was never written takes no memory.
+//! A file in memory with a path, for a library that opens files itself. Parts that were never written take no memory.
 //!
-//! A file without a name would do, but the library insists on the real path of what it is given. The name cannot be guessed and
-//! the file is made anew, for its owner alone: the folders are everybody's.
+//! An unnamed file would do, but the library resolves the real path of its argument. The folders are world-writable, so
+//! the name is unpredictable and the file is created exclusively, for its owner only.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -9,10 +9,10 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where such files are made: in memory, or where that cannot be written to, where files are not kept.
+/// Folders for these files: in memory, or temporary if that is not writable.
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 
-/// A file that is gone when this is dropped.
+/// A file that is removed on drop.
 #[derive(Debug)]
 pub(super) struct MemoryFile {
     pub(super) file: File,
@@ -38,7 +38,7 @@ impl MemoryFile {
 
 impl Drop for MemoryFile {
     fn drop(&mut self) {
-        // One that is gone already is as good.
+        // It may already be gone.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,15 +1,16 @@
-//! HDF5: where the values of datasets lie in a file, so that they are read as plain ranges of bytes.
+//! HDF5: the places of a dataset's values in a file, which are then read as plain byte ranges.
 //!
-//! HDF5's own library is asked for a file's metadata alone ([`Index::of_file`]), which it opens itself; it lets one thread in at
-//! a time. The values then never pass through it: a contiguous dataset is one range, a chunked one a list of ranges whose bytes
-//! go backwards through their filters here ([`Chunks::unfilter`]) and into the sample ([`Chunks::place`]), in any number of threads.
+//! The HDF5 library, which opens files itself and admits one thread at a time, reads only a file's metadata
+//! ([`Index::of_file`]). The values never pass through it: a contiguous dataset is one range, a chunked one a list of
+//! ranges. Their filters are undone here ([`Chunks::unfilter`]) and their values copied into the sample
+//! ([`Chunks::place`]), on any number of threads.
 //!
-//! Written files come the same way: the library makes one of the right shape without values, in memory that has holes where the values
-//! go ([`Skeleton`]), and the caller, who writes the files, writes the values around it. Only compressed chunks, whose
-//! places depend on their lengths, are handed to it one by one ([`compressed`]).
+//! Files are written in the same way: the library lays out a file of the right shape without values, in memory with holes
+//! for the values ([`Skeleton`]), and the caller fills in the values when writing the file. Only compressed chunks, whose
+//! places depend on their lengths, pass through the library one by one ([`compressed`]).
 //!
-//! Refused with a sentence: compact, external and virtual datasets, types that are not numbers of this machine's byte order, and filters
-//! other than deflate, shuffle, LZF and Fletcher's checksum.
+//! Not supported, and refused by name: compact, external and virtual datasets, values other than little-endian numbers,
+//! and filters other than deflate, shuffle, LZF and Fletcher's checksum.
 
 mod filter;
 mod index;

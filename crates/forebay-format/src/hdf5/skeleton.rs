@@ -1,4 +1,4 @@
-//! Files to be written: everything but the values, with the places where the values go.
+//! Files to be written: everything except the values, and the places of the values.
 
 use std::io::Read;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::index::{Lies, failed};
 use super::memory_file::MemoryFile;
 use crate::{Element, Error};
 
-/// Values begin at multiples of this, so that reads past the page cache need not read more than they want.
+/// Values begin at multiples of this, so that direct reads need not read extra bytes.
 const ALIGNMENT: u64 = 4096;
 
 /// A file of samples, as DLIO makes it: datasets of `shape` each, and a label of 0 for every sample.
@@ -20,36 +20,36 @@ const ALIGNMENT: u64 = 4096;
 pub struct Spec {
     /// The sides of each dataset; the first counts samples.
     pub shape: Vec<u64>,
-    /// How many datasets there are: `records`, or `records_0` and so on.
+    /// Number of datasets: one is named `records`, several `records_0` and so on.
     pub n_sets: u64,
     pub element: Element,
     /// The sides of a chunk, one for each side; `None`: contiguous.
     pub chunk: Option<Vec<u64>>,
-    /// How far each side may grow, 0 being without end; `None`: not at all. Asks for chunks.
+    /// Maximum length of each side, 0 for unlimited; `None` if it cannot grow. Requires chunks.
     pub max_shape: Option<Vec<u64>>,
-    /// How hard chunks are compressed by gzip; `None`: not.
+    /// Gzip level of the chunks; `None` for no compression.
     pub gzip: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
     Bytes(Vec<u8>),
-    /// Values, from this place among all values on.
+    /// Values, starting with the value of this number.
     Values(Range<u64>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skeleton {
     pub len: u64,
-    /// Its parts with their offsets, one behind the other.
+    /// Its consecutive parts with their offsets.
     pub segments: Vec<(u64, Segment)>,
 }
 
 impl Skeleton {
-    /// Lets the library lay the file out. The values of chunks go on behind their edges.
+    /// Lets the library lay out the file. Values of edge chunks continue beyond the dataset's edge.
     ///
     /// # Errors
-    /// When the shape is none of HDF5's, or asks for compression.
+    /// When the shape is not possible in HDF5, or compression is requested.
     pub fn new(spec: &Spec) -> Result<Self, Error> {
         if spec.gzip.is_some() {
             return Err(Error::unsupported("the places of compressed chunks before they are compressed"));
@@ -103,12 +103,11 @@ fn places(index: &Index) -> Vec<Range<u64>> {
     places
 }
 
-/// Writes a compressed file. `values` fills in the values from a place among all of them on, chunk by chunk, and `out`
-/// takes the file's bytes in order. The file is held in memory
-/// until it is whole.
+/// Writes a compressed file. `values` fills in values from a given number on, chunk by chunk, and `out` takes the file's
+/// bytes in order. The file is held in memory until it is complete.
 ///
 /// # Errors
-/// Those of `out`, and when the library fails.
+/// When `out` or the library fails.
 pub fn compressed<E: From<Error>>(
     spec: &Spec,
     values: &mut dyn FnMut(u64, &mut [u8]),
@@ -184,7 +183,7 @@ fn create(
         fill(&set, spec.chunk.as_deref().unwrap_or_default()).map_err(library)?;
     }
     if spec.n_sets == 1 {
-        // What newer versions of DLIO call it.
+        // The name in newer versions of DLIO.
         file.link_hard("records", "records_0").map_err(library)?;
     }
     let labels = vec![0_i64; spec.shape[0] as usize];

@@ -1,4 +1,4 @@
-//! Encoded bytes in, a finished sample in the batch slot out.
+//! Decodes and resizes encoded images straight into a batch slot.
 
 use forebay_jpeg::Scale;
 
@@ -29,7 +29,7 @@ pub struct Pixels<'a> {
 }
 
 impl ImageDecoder {
-    /// A decoder of samples as `spec` says.
+    /// A decoder that makes samples according to `spec`.
     pub fn new(spec: ImageSpec) -> Self {
         let limits = forebay_jpeg::Limits { max_pixels: super::MAX_PIXELS, ..Default::default() };
         Self {
@@ -49,7 +49,8 @@ impl ImageDecoder {
     /// Decodes an image at its own size (with [`ImageSpec::scaled_dct`], at a half, quarter or eighth of it).
     ///
     /// # Errors
-    /// When the bytes are not a whole, undamaged image of a supported format and of at most [`MAX_PIXELS`](super::MAX_PIXELS) pixels.
+    /// When the bytes are not a complete, undamaged image of a supported format with at most
+    /// [`MAX_PIXELS`](super::MAX_PIXELS) pixels.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Pixels<'_>, Error> {
         self.size = (0, 0);
         self.size = match recognise(bytes)? {
@@ -63,7 +64,7 @@ impl ImageDecoder {
     /// Resizes what [`decode`](Self::decode) produced last into a slot of [`ImageSpec::sample_bytes`] bytes.
     ///
     /// # Errors
-    /// When nothing has been decoded, the slot has another size, or it is to hold floats and is not aligned to four bytes.
+    /// When nothing has been decoded, the slot has the wrong size, or it holds floats and is not aligned to four bytes.
     pub fn resize_into(&mut self, out: &mut [u8]) -> Result<(), Error> {
         let (width, height) = self.size;
         if width == 0 || height == 0 {

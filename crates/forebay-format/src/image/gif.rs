@@ -14,7 +14,7 @@ pub(super) struct Screen {
     pub(super) height: u32,
     /// Bits of an index into the palette.
     pub(super) bits: u8,
-    /// Whether the first image is interlaced; `None` where the bytes end before it.
+    /// Whether the first image is interlaced; `None` if the bytes end before it.
     pub(super) interlaced: Option<bool>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn screen(bytes: &[u8]) -> Result<Screen, Error> {
     let number = |at: usize| u32::from(u16::from_le_bytes([head[at], head[at + 1]]));
     let (width, height) = (number(6), number(8));
     let mut first = None;
-    // The bytes may end where the image data begin: how the walk ends says nothing here.
+    // The bytes may end where the image data begin, so an error at the end of the walk is ignored.
     let _ = walk(bytes, |flags| {
         first.get_or_insert(flags);
     });

@@ -1,4 +1,4 @@
-//! What an image's headers say, without decoding it.
+//! An image's properties from its headers, without decoding it.
 
 use forebay_jpeg::ColorModel;
 
@@ -12,23 +12,23 @@ pub struct ImageInfo {
     /// As stored: an EXIF orientation is not applied to width and height.
     pub width: u32,
     pub height: u32,
-    /// Channels of a pixel, alpha included; a palette counts as the three it stands for.
+    /// Channels per pixel, including alpha; a palette counts as three.
     pub channels: u8,
-    /// Bits of one channel (of one index, where there is a palette).
+    /// Bits per channel, or per palette index.
     pub bits_per_channel: u8,
-    /// The EXIF orientation, 1 to 8, where there is one.
+    /// The EXIF orientation, 1 to 8, if present.
     pub orientation: Option<u8>,
-    /// Whether the image comes in passes: a progressive JPEG, an interlaced PNG or GIF.
+    /// Whether the image is stored in passes: a progressive JPEG, an interlaced PNG or GIF.
     pub progressive: bool,
     /// The colour model, as text for display.
     pub colour: &'static str,
 }
 
-/// Reads the headers of an image. `bytes` may end where the image data begin; of WebP and TIFF files, whose headers may lie
-/// anywhere, all bytes may be needed.
+/// Reads the headers of an image. `bytes` may end where the image data begin, except for WebP and TIFF files, whose
+/// headers may be anywhere.
 ///
 /// # Errors
-/// When `bytes` are no image of a supported format, or the headers are damaged or not all there.
+/// When `bytes` are not an image of a supported format, or the headers are damaged or incomplete.
 pub fn info(bytes: &[u8]) -> Result<ImageInfo, Error> {
     match recognise(bytes)? {
         ImageKind::Png => png::info(bytes),

@@ -1,17 +1,18 @@
-//! Encoded images into tensors.
+//! Decoding images into tensors.
 //!
 //! An image file becomes a `height × width × 3` array of one size for the whole dataset, exactly as
 //! `tf.image.resize(tf.io.decode_image(file, channels=3), [height, width])` makes it: bilinear with half-pixel centres and
 //! no antialiasing, values from 0 to 255, not normalised. Grey is replicated, a palette expanded, alpha dropped (not
 //! blended), 16-bit samples cut to their upper byte. As in TensorFlow an EXIF orientation is not applied; [`info`]
-//! reports it. Of an animation the first image counts, of a TIFF file the first page.
+//! reports it. Only the first image of an animation and the first page of a TIFF file are decoded.
 //!
-//! JPEG and PNG have decoders of their own; WebP, GIF, BMP and TIFF come from the `image` crate, with the same rules: what is
-//! cut off or damaged is an error, never made-up pixels. Where the first image of a GIF does not fill its screen, the rest
-//! is black, as in TensorFlow. AVIF, HEIC, JPEG XL and JPEG 2000 are recognised and refused by name.
+//! JPEG is decoded by `forebay-jpeg`, PNG by the `png` crate, and WebP, GIF, BMP and TIFF by the `image` crate. The same
+//! rules apply to all: a truncated or damaged file is an error, never made-up pixels. If the first image of a GIF does not
+//! fill its screen, the rest is black, as in TensorFlow. AVIF, HEIC, JPEG XL and JPEG 2000 are recognised and refused by
+//! name.
 //!
-//! [`ImageDecoder`] writes straight into the batch slot and keeps its buffers, so that a worker thread allocates
-//! nothing once it has seen its largest image.
+//! [`ImageDecoder`] writes straight into the batch slot and keeps its buffers: a worker thread stops allocating once it
+//! has seen its largest image.
 
 mod convert;
 mod decoder;
@@ -30,7 +31,7 @@ pub use info::{ImageInfo, info};
 pub(crate) use sniff::unsupported_extension;
 pub use sniff::{ImageKind, declared_len, describe, sniff, sniff_unsupported};
 
-/// The most pixels an image may have. A header that asks for more is taken as damaged or hostile.
+/// The maximum number of pixels. A header with more is treated as damaged or hostile.
 pub const MAX_PIXELS: u64 = 1 << 27;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -60,15 +61,15 @@ pub enum Layout {
     Nchw,
 }
 
-/// What every image becomes. The default is what an ImageNet model takes: 224 × 224, float, channels last.
+/// The size, type and layout of decoded samples. The default suits ImageNet models: 224 × 224, float, channels last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageSpec {
     pub width: u32,
     pub height: u32,
     pub dtype: Dtype,
     pub layout: Layout,
-    /// Whether a JPEG may be decoded at a half, a quarter or an eighth of its size where that is still no smaller than
-    /// the target. Faster, but the pixels differ from those of a full decode.
+    /// Whether a JPEG may be decoded at a half, a quarter or an eighth of its size, if that is not smaller than the
+    /// target. Faster, but the pixels differ from a full decode.
     pub scaled_dct: bool,
 }
 
@@ -79,7 +80,7 @@ impl Default for ImageSpec {
 }
 
 impl ImageSpec {
-    /// The size of one sample: three channels of every pixel.
+    /// The size of one sample in bytes.
     pub fn sample_bytes(&self) -> usize {
         (self.width as usize * self.height as usize).saturating_mul(3 * self.dtype.bytes())
     }

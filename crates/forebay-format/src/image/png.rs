@@ -70,7 +70,7 @@ fn read_frame(reader: &mut Reader<Cursor<&[u8]>>, out: &mut Vec<u8>) -> Result<(
         let found = format!("{}x{}", frame.width, frame.height);
         return Err(Error::invalid("png: first frame", 0, format!("the image's {width}x{height} pixels"), found));
     }
-    // Reads on to the end, so that a file cut after its image data is noticed. Later frames are not decoded.
+    // Reads to the end to notice a file cut after its image data. Later frames are not decoded.
     reader.finish()?;
     Ok(())
 }

@@ -13,10 +13,10 @@ use super::sniff::{ImageKind, declared_len};
 use super::{ImageInfo, MAX_PIXELS, gif, png, tiff};
 use crate::{Error, Kind};
 
-/// What a decoder may allocate beside the pixels: the largest image at 8 bytes per pixel, and a little for tables.
+/// Allocation limit of a decoder: the largest image at 8 bytes per pixel, plus some memory for tables.
 const MAX_ALLOC: u64 = MAX_PIXELS * 8 + (64 << 20);
 
-/// Reads the headers. `bytes` may end where the image data begin; of some files that is not enough, and that is an error.
+/// Reads the headers. `bytes` may end where the image data begin; for some files this is not enough and is an error.
 pub(super) fn info(kind: ImageKind, bytes: &[u8]) -> Result<ImageInfo, Error> {
     if kind == ImageKind::Gif {
         return gif_info(bytes);
@@ -97,7 +97,7 @@ fn with_decoder<T>(
         ImageKind::Gif => GifDecoder::new(reader).map(|decoder| Box::new(decoder) as _),
         ImageKind::Bmp => BmpDecoder::new(reader).map(|decoder| Box::new(decoder) as _),
         ImageKind::Tiff => TiffDecoder::new(reader).map(|decoder| Box::new(decoder) as _),
-        // These have decoders of their own.
+        // Decoded elsewhere.
         ImageKind::Jpeg | ImageKind::Png => return Err(Error::unsupported(format!("{} here", kind.name()))),
     };
     work(opened.map_err(|error| undecodable(kind, error))?)
@@ -107,7 +107,7 @@ fn undecodable(kind: ImageKind, source: ImageError) -> Error {
     Error::Image { format: Kind::Image(kind).name(), source }
 }
 
-/// Containers that say where they end are held to it: their decoders do not look behind the first image.
+/// Checks the length of containers that state it: their decoders stop after the first image.
 fn check_whole(kind: ImageKind, bytes: &[u8]) -> Result<(), Error> {
     let found = bytes.len() as u64;
     match declared_len(bytes) {

@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes or by its name's ending.
+//! Recognising images by their first bytes or by their file extension.
 
 use crate::Error;
 use crate::little_endian::u32_at;
@@ -8,12 +8,12 @@ use crate::little_endian::u32_at;
 pub enum ImageKind {
     Jpeg,
     Png,
-    /// WebP, lossy or lossless; of an animation, the first image.
+    /// WebP, lossy or lossless; the first image of an animation.
     Webp,
-    /// GIF; of an animation, the first image.
+    /// GIF; the first image of an animation.
     Gif,
     Bmp,
-    /// TIFF; of several pages, the first.
+    /// TIFF; the first page.
     Tiff,
 }
 
@@ -21,7 +21,7 @@ impl ImageKind {
     /// Every format, in the order in which messages list them.
     pub const ALL: [Self; 6] = [Self::Jpeg, Self::Png, Self::Webp, Self::Gif, Self::Bmp, Self::Tiff];
 
-    /// The name that `image/format` of a `tf.train.Example` has.
+    /// The name used in `image/format` of a `tf.train.Example`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "JPEG",
@@ -45,12 +45,12 @@ impl ImageKind {
         }
     }
 
-    /// Understands a format's name, such as "JPEG", "JPG" or "tiff", in any case.
+    /// Parses a format's name, such as "JPEG", "JPG" or "tiff", in any case.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         std::str::from_utf8(name).ok().and_then(Self::from_extension)
     }
 
-    /// Understands a file extension without its dot, in any case.
+    /// Parses a file extension without its dot, in any case.
     pub fn from_extension(extension: &str) -> Option<Self> {
         match extension.to_ascii_lowercase().as_str() {
             "jpg" | "jpeg" | "jpe" => Some(Self::Jpeg),
@@ -80,7 +80,7 @@ pub fn sniff(bytes: &[u8]) -> Option<ImageKind> {
     }
 }
 
-/// How long an image says it is in its first bytes; `None` for formats that do not.
+/// The file length stated in an image's first bytes; `None` for formats without one.
 pub fn declared_len(head: &[u8]) -> Option<u64> {
     (sniff(head) == Some(ImageKind::Webp)).then(|| u64::from(u32_at(head, 4)) + 8)
 }
@@ -95,7 +95,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<ImageKind, Error> {
 
 const EXPECTED: &str = "a JPEG, PNG, WebP, GIF, BMP or TIFF image";
 
-/// Recognises an image that cannot be decoded by its first bytes, and names its format.
+/// Recognises an image of an unsupported format by its first bytes, and returns the format's name.
 pub fn sniff_unsupported(bytes: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\0\0\0\x0cjP  ", "JPEG 2000"),
@@ -124,9 +124,9 @@ fn by_brand(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The format of an image that cannot be decoded, by its file extension, which is given in lower case.
+/// The unsupported image format of a file extension in lower case.
 ///
-/// Raw files of cameras are TIFF files by their first bytes, but their first image is a thumbnail.
+/// Raw camera files look like TIFF by their first bytes, but their first image is a thumbnail.
 pub(crate) fn unsupported_extension(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "avif" | "avifs" => "AVIF",
@@ -144,7 +144,7 @@ pub(crate) fn unsupported_extension(extension: &str) -> Option<&'static str> {
     })
 }
 
-/// First bytes of what turns up among images now and then.
+/// First bytes of other files that occur among images.
 const OTHERS: &[(&[u8], &str)] = &[
     (b"P6", "a PPM image"),
     (b"P5", "a PGM image"),
@@ -160,7 +160,7 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "gzip data"),
 ];
 
-/// What bytes look like that are no image, for a message.
+/// Describes bytes that are not an image, for a message.
 pub fn describe(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "an empty file".to_owned();

@@ -1,7 +1,7 @@
-//! The directory of a TIFF file, looked at before its decoder does.
+//! A check of a TIFF file's directory before decoding.
 //!
-//! The decoder writes to the standard error stream where a text that it reads as a number is too long, which a library must
-//! not: a directory with such an entry is refused before.
+//! The decoder prints to stderr if a text entry in place of a number is too long, which a library must not do. So a
+//! directory with such an entry is refused first.
 
 use crate::Error;
 
@@ -12,8 +12,8 @@ fn is_number(tag: u64) -> bool {
     matches!(tag, 254..=268 | 273..=284 | 286..=304 | 317..=332 | 338..=347 | 529..=532 | 34675)
 }
 
-/// Refuses a first directory that has text where numbers belong. Where the bytes end before the directory does, the decoder
-/// finds that out.
+/// Refuses a first directory that has text where numbers belong. If the bytes end inside the directory, the decoder
+/// reports it.
 pub(super) fn check_directory(bytes: &[u8]) -> Result<(), Error> {
     let file = File { bytes, is_little: bytes.starts_with(b"II") };
     match file.entries().into_iter().flatten().find(|entry| file.is_misplaced_text(*entry)) {

@@ -1,4 +1,4 @@
-//! Samples one after the other in one file, with their offsets and sizes in two files beside it.
+//! Indexed binary: samples one after the other in one file, their offsets and sizes in two index files.
 
 pub mod read;
 pub mod write;

@@ -1,14 +1,14 @@
-//! Reading the two files beside the samples: where each begins, and how long it is.
+//! Reading the two index files: the offset and the size of each sample.
 
 use crate::{Error, Span};
 
 /// Bytes of a number in either file.
 pub const NUMBER_LEN: u64 = 8;
 
-/// The spans of some samples, from their numbers of the file of offsets and of that of sizes.
+/// The spans of some samples, from their entries in the two index files.
 ///
 /// # Errors
-/// When the numbers are not whole, not equally many, or name bytes that data of `data_len` bytes does not have.
+/// When an entry is incomplete, the counts differ, or a span lies outside data of `data_len` bytes.
 pub fn spans(offsets: &[u8], sizes: &[u8], first_sample: u64, data_len: u64) -> Result<Vec<Span>, Error> {
     let (starts, starts_rest) = offsets.as_chunks::<8>();
     let (lens, lens_rest) = sizes.as_chunks::<8>();

@@ -1,6 +1,6 @@
-//! Writing the two files beside the samples: where each begins, and how long it is, in eight bytes each, little-endian.
+//! Writing the two index files: the offset and the size of each sample, eight bytes each, little-endian.
 
-/// What is behind the name of the data in the name of the file of offsets.
+/// Suffix of the offset file's name, after the name of the data file.
 pub const OFFSETS: &str = ".off.idx";
 /// The same for the file of sizes.
 pub const SIZES: &str = ".sz.idx";

@@ -1,4 +1,4 @@
-//! NumPy array files: the header, so that arrays written by us open in NumPy and those it writes open here.
+//! NumPy array files, compatible with NumPy in both directions.
 
 pub mod read;
 pub mod write;

@@ -12,22 +12,22 @@
 
 use crate::Error;
 
-/// Bytes from which [`header_len`] can tell how long the header is.
+/// Number of bytes that [`header_len`] needs.
 pub const PREFIX_LEN: usize = 12;
-/// No header of a plain array comes near it; a length beyond is damage.
+/// Far above the header of any plain array; a longer one is damage.
 const LONGEST: usize = 1 << 20;
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
-    /// NumPy's letter: `u` and `i` whole numbers, `f` floats, `c` complex ones, `b` truths, `S`, `U` and `V` texts and bytes.
+    /// NumPy's letter: `u` and `i` integers, `f` floats, `c` complex numbers, `b` booleans, `S`, `U` and `V` text and bytes.
     pub kind: char,
     pub bytes: u64,
     /// Whether the most significant byte comes first.
     pub is_big_endian: bool,
 }
 
-/// What an array file says of its values.
+/// The header of an array file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     pub element: Element,
@@ -51,7 +51,7 @@ impl Header {
 /// The length of the whole header, from the first [`PREFIX_LEN`] bytes of the file.
 ///
 /// # Errors
-/// When they are fewer, or not the beginning of an array file.
+/// When there are fewer, or they do not begin an array file.
 pub fn header_len(prefix: &[u8]) -> Result<usize, Error> {
     let Some(prefix) = prefix.get(..PREFIX_LEN) else {
         return Err(Error::truncated("npy header", 0, PREFIX_LEN as u64, prefix.len() as u64));
@@ -71,10 +71,10 @@ pub fn header_len(prefix: &[u8]) -> Result<usize, Error> {
     Ok(len)
 }
 
-/// Reads the header at the start of `bytes`, which may go on behind it.
+/// Reads the header at the start of `bytes`; more bytes may follow it.
 ///
 /// # Errors
-/// When it is cut off, is no array's, or describes values that are not plain: objects, records of several fields.
+/// When it is cut off, invalid, or describes unsupported values: objects, records of several fields.
 pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
     let len = header_len(bytes)?;
     let Some(header) = bytes.get(..len) else {
@@ -129,7 +129,7 @@ fn element_of(descr: &str, offset: usize) -> Result<Element, Error> {
     Ok(Element { kind, bytes, is_big_endian: order == '>' })
 }
 
-/// The little of Python's literals that a header is made of.
+/// A parser for the few Python literals that occur in headers.
 struct Literal<'a> {
     text: &'a str,
     at: usize,

@@ -1,7 +1,7 @@
 //! Reading archives of arrays: the directory from the end, then one member in pieces, its length and CRC-32 checked.
 //!
-//! [`Finder`] asks for the pieces that it needs, the last bytes of the file first; [`Content`] takes a member's bytes as
-//! they come and hands on what they expand to.
+//! [`Finder`] asks for the pieces that it needs, starting with the last bytes of the file; [`Content`] takes a member's
+//! bytes in order and passes on the expanded bytes.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -19,7 +19,7 @@ const LOCATOR_LEN: usize = 20;
 /// The fixed part of a member's own header; its name and more follow.
 pub const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
-/// The directory of a few arrays fits; only an archive comment, which array writers do not write, makes the end longer.
+/// Enough for the directory of a few arrays; only an archive comment, which array writers do not write, needs more.
 const FIRST_TAIL: u64 = 1024;
 const LONGEST_TAIL: u64 = (END_LEN + LOCATOR_LEN + END_64_LEN + u16::MAX as usize) as u64;
 /// A directory of a hundred thousand arrays is smaller.
@@ -32,7 +32,7 @@ pub enum Method {
     Deflated,
 }
 
-/// A member, as the directory has it.
+/// A member's entry in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// With the extension, such as `x.npy`.
@@ -52,7 +52,7 @@ impl Entry {
     /// Where its content begins, from the first [`LOCAL_LEN`] bytes of its own header.
     ///
     /// # Errors
-    /// When there is no such header, or it contradicts the directory, or the content reaches past `file_len`.
+    /// When the header is missing or contradicts the directory, or the content reaches past `file_len`.
     pub fn data_offset(&self, header: &[u8], file_len: u64) -> Result<u64, Error> {
         let Some(header) = header.get(..LOCAL_LEN) else {
             return Err(Error::truncated(self.what("header"), self.offset, LOCAL_LEN as u64, header.len() as u64));
@@ -82,7 +82,7 @@ impl Entry {
     }
 }
 
-/// Finds the directory of an archive, by pieces that its caller reads for it.
+/// Finds the directory of an archive, from pieces that the caller reads.
 #[derive(Debug)]
 pub struct Finder {
     file_len: u64,
@@ -98,10 +98,10 @@ enum Step {
 }
 
 impl Finder {
-    /// Begins with an archive of so many bytes.
+    /// Starts on an archive of this length.
     ///
     /// # Errors
-    /// When that is too short for one.
+    /// When this is too short for an archive.
     pub fn new(file_len: u64) -> Result<Self, Error> {
         if file_len < END_LEN as u64 {
             return Err(Error::truncated("end of archive", 0, END_LEN as u64, file_len));
@@ -109,7 +109,7 @@ impl Finder {
         Ok(Self { file_len, step: Step::Tail { len: FIRST_TAIL.min(file_len) } })
     }
 
-    /// The piece needed next, or `None` when all is known.
+    /// The piece needed next, or `None` when the directory is complete.
     pub fn want(&self) -> Option<Want> {
         let (offset, len) = match &self.step {
             Step::Tail { len } => (self.file_len - len, *len),
@@ -123,7 +123,7 @@ impl Finder {
     /// Takes the bytes that [`want`](Self::want) asked for.
     ///
     /// # Errors
-    /// When they are fewer, or no part of an archive.
+    /// When there are fewer, or they are not part of an archive.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let Some(want) = self.want() else { return Ok(()) };
         let Some(bytes) = bytes.get(..want.len) else {
@@ -135,7 +135,7 @@ impl Finder {
             Step::Directory { n_entries, .. } => Step::Done(entries(bytes, want.offset, *n_entries)?),
             Step::Done(_) => return Ok(()),
         };
-        // What is found in the tail already need not be read again.
+        // No need to read again what the tail already contains.
         if let Some(next) = self.want()
             && next.offset >= want.offset
             && next.offset + next.len as u64 <= want.offset + want.len as u64
@@ -146,7 +146,7 @@ impl Finder {
         Ok(())
     }
 
-    /// The members, once nothing is wanted any more.
+    /// The members, once [`want`](Self::want) returns `None`.
     pub fn finish(self) -> Vec<Entry> {
         match self.step {
             Step::Done(entries) => entries,
@@ -246,7 +246,7 @@ fn entry(bytes: &[u8], offset: u64, number: u64) -> Result<(Entry, usize), Error
     Ok((Entry { name, method, crc32: u32_at(header, 16), packed_bytes, bytes, offset: at }, len))
 }
 
-/// The numbers of zip64's field, if there is one.
+/// The numbers of the zip64 field, if present.
 fn zip64(mut extra: &[u8]) -> &[u8] {
     while extra.len() >= 4 {
         let (id, len) = (u16_at(extra, 0), usize::from(u16_at(extra, 2)));
@@ -259,7 +259,7 @@ fn zip64(mut extra: &[u8]) -> &[u8] {
     &[]
 }
 
-/// A member's content, checked while it goes by.
+/// A member's content, checked as it passes through.
 pub struct Content {
     what: String,
     offset: u64,
@@ -271,11 +271,11 @@ pub struct Content {
     ended: bool,
 }
 
-/// Bytes that are expanded at a time: they stay in a core's nearest cache.
+/// Bytes expanded at a time; they stay in a core's nearest cache.
 const EXPANDED: usize = 32 << 10;
 
 impl Content {
-    /// Begins with the first byte of a member's content; `verify` says whether its checksum is taken.
+    /// Starts at the first byte of a member's content; `verify` says whether to check its checksum.
     pub fn new(entry: &Entry, verify: bool) -> Self {
         let inflate = (entry.method == Method::Deflated).then(|| Box::new((Decompress::new(false), [0; EXPANDED])));
         Self {
@@ -290,10 +290,10 @@ impl Content {
         }
     }
 
-    /// Takes the next bytes as they lie in the archive, and gives `each` what they expand to.
+    /// Takes the next bytes of the archive and passes the expanded bytes to `each`.
     ///
     /// # Errors
-    /// When they are more than the member has, or do not expand, or `each` fails.
+    /// When there are more than the member has, they cannot be expanded, or `each` fails.
     pub fn feed(&mut self, packed: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let Some(packed_left) = self.packed_left.checked_sub(packed.len() as u64) else {
             return Err(self.longer());
@@ -342,7 +342,7 @@ impl Content {
         }
     }
 
-    /// All bytes were given: they must be all there are, and those that were written.
+    /// Ends the content, and checks its length and checksum.
     ///
     /// # Errors
     /// When some are missing, or the checksum differs.

@@ -1,9 +1,9 @@
-//! Writing archives of arrays: pieces in, bytes out, so that a member of any size takes a small buffer.
+//! Writing archives of arrays in pieces: a member of any size needs only a small buffer.
 //!
-//! A member's header comes before its bytes but holds their checksum, so it is written twice: first without, then, when the
-//! member has ended, the caller puts the [`Patch`] over it. Readers that go through the file front to back therefore find
-//! the lengths where they need them, which the data descriptors of a stream would not give them. Lengths and offsets of
-//! 4 GiB and more are written in zip64's fields, and only they.
+//! A member's header comes before its bytes but contains their checksum. So it is written twice: first without, and when
+//! the member has ended, the caller overwrites it with the [`Patch`]. Unlike data descriptors, this gives readers that go
+//! through the file front to back the lengths where they need them. Only lengths and offsets of 4 GiB and more are
+//! written in zip64 fields.
 
 use flate2::{Compress, FlushCompress};
 
@@ -12,13 +12,13 @@ const CENTRAL: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
 const END_64: u32 = 0x0606_4b50;
 const LOCATOR_64: u32 = 0x0706_4b50;
-/// What stands in a field of 32 bits whose number is in zip64's.
+/// Placeholder in a 32-bit field whose number is in the zip64 field.
 const BIG: u32 = u32::MAX;
-/// 1980-01-01, the first day of the format: the same bytes for the same content, whenever they are made.
+/// 1980-01-01, the first day of the format: the same content always gives the same bytes.
 const DAY: u16 = 0x21;
 const VERSION: u16 = 20;
 const VERSION_64: u16 = 45;
-/// A plain file that its owner reads and writes, as Python's `zipfile` marks what it writes.
+/// A regular file with mode 0600, as Python's `zipfile` writes.
 const ATTRIBUTES: u32 = 0o100_600 << 16;
 
 /// How a member's bytes lie in the archive.
@@ -31,14 +31,14 @@ pub enum Method {
     },
 }
 
-/// Bytes to be put over those already written at `offset`.
+/// Bytes that overwrite those at `offset`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
 
-/// The checksum of bytes in a row. Those of ranges that were made apart are joined, so that no thread has to read all bytes.
+/// A checksum. Checksums of separate ranges can be combined, so no single thread has to read all bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Sum(crc32fast::Hasher);
 
@@ -47,13 +47,13 @@ impl Sum {
         self.0.update(bytes);
     }
 
-    /// Goes on with the bytes of another.
+    /// Appends the bytes of another checksum.
     pub fn join(&mut self, next: &Self) {
         self.0.combine(&next.0);
     }
 }
 
-/// An archive that is being written.
+/// An archive being written.
 ///
 /// ```
 /// use forebay_format::npz::write::{Archive, Method};
@@ -88,7 +88,7 @@ struct Member {
 }
 
 impl Archive {
-    /// Begins a member of `len` bytes; returns what to write before them.
+    /// Begins a member of `len` bytes; returns the bytes to write first.
     pub fn begin(&mut self, name: &str, len: u64, method: Method) -> Vec<u8> {
         let is_deflated = method != Method::Stored;
         self.deflate = match method {
@@ -106,25 +106,25 @@ impl Archive {
         header
     }
 
-    /// Takes note of the next bytes of a stored member, which the caller writes itself, uncopied.
+    /// Registers the next bytes of a stored member, which the caller writes itself.
     pub fn stored(&mut self, piece: &[u8]) {
         self.crc.update(piece);
         self.at += piece.len() as u64;
     }
 
-    /// Takes note of the next `len` bytes of a stored member by their checksum.
+    /// Registers the next `len` bytes of a stored member by their checksum.
     pub fn stored_apart(&mut self, sum: &Sum, len: u64) {
         self.crc.join(sum);
         self.at += len;
     }
 
-    /// Deflates the next bytes of a member and appends to `out` what there is to write.
+    /// Deflates the next bytes of a member and appends the output to `out`.
     pub fn deflated(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.crc.update(piece);
         self.run(piece, FlushCompress::None, out);
     }
 
-    /// Ends a member: appends to `out` what is left of it, and returns its header as it should have been.
+    /// Ends a member: appends the rest of it to `out`, and returns its complete header as a patch.
     pub fn end(&mut self, out: &mut Vec<u8>) -> Patch {
         self.run(&[], FlushCompress::Finish, out);
         let member = self.members.last_mut().expect("a member was begun");
@@ -150,7 +150,7 @@ impl Archive {
     fn run(&mut self, mut piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
         let Some(deflate) = &mut self.deflate else { return };
         loop {
-            // A Vec of the encoder's is only filled up to its capacity.
+            // The encoder fills a Vec only up to its capacity.
             out.reserve(piece.len() + 4096);
             let (taken, made) = (deflate.total_in(), deflate.total_out());
             let status = deflate.compress_vec(piece, out, flush).expect("deflating to memory does not fail");
@@ -177,7 +177,7 @@ pub fn stored_len(members: &[(&str, u64)]) -> u64 {
     archive.at + archive.finish().len() as u64
 }
 
-/// Whether lengths may need more than 32 bits; deflate makes what it cannot press a little longer.
+/// Whether lengths may need more than 32 bits; deflate makes incompressible data a little longer.
 fn needs_zip64(len: u64, is_deflated: bool) -> bool {
     let slack = if is_deflated { len / 1000 + 4096 } else { 0 };
     len.saturating_add(slack) >= u64::from(BIG)

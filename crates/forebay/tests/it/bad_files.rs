@@ -41,7 +41,7 @@ const VERIFIED: &str = "\
 4 bad:
   set/class_001/class_001_000000.jpg: jpeg image cannot be decoded: JPEG data end at byte 700 before the image is complete
   set/class_002/class_002_000001.jpg: empty file
-  set/class_003/class_003_000003.jpg: not an image: it is text
+  set/class_003/class_003_000003.jpg: not an image: text file
   set/class_004/class_004_000004.jpg: not an image: begins with \"\\xb0\\n\\x9c\\xee\\xb0\\n\\x9c\\xee\"
 set: 20 samples good, 4 bad; 24 files, ";
 

@@ -66,7 +66,7 @@ fn a_truncated_tar_shard_is_used_up_to_the_damage() {
     let whole = dir.read(shard).len();
     dir.edit(shard, |bytes| bytes.truncate(30_000));
     let ran = dir.missed("data verify shards");
-    let length = format!("2 bad:\n  {shard}: length: expected {whole} by manifest.json, found 30000\n");
+    let length = format!("2 bad:\n  {shard}: length: expected {whole} (from manifest.json), found 30000\n");
     assert!(ran.stdout.starts_with(&length), "{}", ran.stdout);
     assert!(ran.stdout.contains("truncated: 5120 bytes needed, 4400 found"), "{}", ran.stdout);
     let record = record::of(&dir, "shards --threads 1 --repeats 1 --warmups 0");

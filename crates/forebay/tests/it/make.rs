@@ -125,8 +125,8 @@ fn a_folder_with_other_parameters_is_refused_and_left_alone() {
     let dir = Dir::with_set();
     let before = dir.tree("set");
     let said = dir.refused("data make caltech101 set --count 30 --median-size 4KB --seed 4");
-    let wanted = "forebay: set: the folder was made with count 24, seed 0, not count 30, seed 4\n\
-                  hint: give an empty or new folder, or remove this one to make it again\n";
+    let wanted = "forebay: set: the folder was made with count 24, seed 0; requested count 30, seed 4\n\
+                  hint: use an empty or new folder, or remove this one\n";
     assert_eq!(said, wanted);
     assert_eq!(dir.tree("set"), before);
 }
@@ -144,7 +144,7 @@ fn a_folder_with_foreign_data_is_refused_and_left_alone() {
 fn impossible_values_are_refused_by_name() {
     let dir = Dir::new();
     let said = |flags: &str| dir.refused(&format!("data make caltech101 set {flags}"));
-    assert_eq!(said("--count 0"), "forebay: count 0: at least one picture is needed\n");
+    assert_eq!(said("--count 0"), "forebay: count 0: must be at least 1\n");
     assert_eq!(said("--sigma 5"), "forebay: sigma 5: must be 0 to 1.5\n");
     assert_eq!(said("--median-size 5"), "forebay: median size 5 B: must be 2 KB to 16 MB\n");
     assert_eq!(said("--dimensions 4x9"), "forebay: dimensions 4x9: must be 8 to 16,384 each\n");

@@ -157,7 +157,7 @@ fn packed_names_come_back_byte_for_byte() {
         let ran = run(&dir, &format!(r"data pack {made} u\xff-{to} --to files"));
         assert_eq!(ran.code, Some(1), "{}", ran.stdout);
         assert!(
-            ran.stderr.contains(r#"its file name "k\xfe/new\x0aline.jpg" cannot stand in list.txt"#),
+            ran.stderr.contains(r#"file name "k\xfe/new\x0aline.jpg" cannot be written to list.txt"#),
             "{}",
             ran.stderr
         );

@@ -130,15 +130,15 @@ fn a_folder_of_other_shards_or_other_data_is_refused_and_left_alone() {
     dir.met("data pack set out --to tar");
     let before = dir.tree("out");
     let said = dir.refused("data pack set out --to tfrecord");
-    let hint = "hint: give an empty or new folder, or remove this one to make it again\n";
-    let wanted = "forebay: out: the folder was made with format \"tar\", not format \"tfrecord\"\n";
+    let hint = "hint: use an empty or new folder, or remove this one\n";
+    let wanted = "forebay: out: the folder was made with format \"tar\"; requested format \"tfrecord\"\n";
     assert_eq!(said, format!("{wanted}{hint}"));
     assert_eq!(dir.tree("out"), before);
     let image = dir.path("set").join(dir.images("set").into_keys().next().unwrap());
     std::fs::File::open(&image).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let said = dir.refused("data pack set out --to tar");
-    let wanted = "forebay: out: the folder was made from other input files: since then a name, size, modification time or label \
-                  has changed\n";
+    let wanted = "forebay: out: the input files have changed since the folder was made (a name, size, modification time or \
+    label)\n";
     assert_eq!(said, format!("{wanted}{hint}"));
     assert_eq!(dir.tree("out"), before);
     dir.write("mine/thesis.tex", "\\begin{document}");
@@ -172,5 +172,5 @@ fn shards_are_no_input_of_packing() {
     let dir = Dir::with_set();
     dir.met("data pack set tar --to tar");
     let said = dir.refused("data pack tar out --to tensor");
-    assert_eq!(said, "forebay: tar/set-00000-of-00001.tar: packing starts from image files, not from a tar shard\n");
+    assert_eq!(said, "forebay: tar/set-00000-of-00001.tar: packing needs image files, found a tar shard\n");
 }

@@ -53,7 +53,7 @@ fn a_word_in_place_of_a_class_number_is_named() {
     let dir = Dir::with_set();
     let list = |label: &str| dir.images("set").keys().map(|name| format!("set/{name} {label}\n")).collect::<String>();
     let wanted = |word: &str| {
-        format!("the last word of line 1, \"{word}\", is not a class number: those are whole and count from 0\n")
+        format!("line 1: expected a class number (a whole number from 0) as the last word, found \"{word}\"\n")
     };
     dir.write("list", list("cat"));
     let said = format!("forebay: list: {}", wanted("cat"));

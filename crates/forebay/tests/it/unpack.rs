@@ -47,8 +47,8 @@ fn decoded_images_cannot_be_turned_back() {
     let said = dir.refused("data pack shards back --to files");
     assert_eq!(
         said,
-        "forebay: shards/set-00000-of-00001.fbt: decoded and resized images cannot be turned back into the files they \
-         were made from\n"
+        "forebay: shards/set-00000-of-00001.fbt: cannot recover the original files from decoded and resized \
+        images\n"
     );
     assert!(!dir.path("back").exists());
 }

@@ -1,7 +1,7 @@
-//! Samples out of an array's bytes as they go by: the values of one array, `(…, samples)`, as NumPy lays them out.
+//! Extracting samples from an array's bytes as they pass by: one array, `(…, samples)`, in NumPy's layout.
 //!
-//! In C order the last index runs fastest, so that the values of a file's samples alternate and no sample can be read
-//! without the others; in Fortran's order they lie one behind the other.
+//! In C order the last index runs fastest, so the values of a file's samples alternate and no sample can be read alone; in
+//! Fortran order the samples are contiguous.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use forebay_format::npy::read::{Header, PREFIX_LEN, header_len, parse};
 
 /// Takes an array file's bytes and puts some of its samples into a batch.
 pub(super) struct ArraySink<'a> {
-    /// The header, as far as it has come.
+    /// The bytes of the header read so far.
     head: Vec<u8>,
     header: Option<Header>,
-    /// Bytes of values that have gone by.
+    /// Bytes of values seen so far.
     at: u64,
     n_samples: u64,
     wanted: Range<u64>,
@@ -42,7 +42,7 @@ impl<'a> ArraySink<'a> {
         let Some(header) = &self.header else { return Ok(()) };
         let left = header.n_bytes() - self.at;
         if bytes.len() as u64 > left {
-            let found = format!("{} bytes more", bytes.len() as u64 - left);
+            let found = format!("{} more bytes", bytes.len() as u64 - left);
             return Err(invalid("npy values", format!("{} bytes", header.n_bytes()), found));
         }
         if header.fortran_order || self.n_samples == 1 {
@@ -64,7 +64,7 @@ impl<'a> ArraySink<'a> {
         Ok(())
     }
 
-    /// Bytes of the header: of its beginning, until that has come.
+    /// Length of the header, or of its prefix until that is known.
     fn head_len(&self) -> Result<usize, Error> {
         if self.head.len() < PREFIX_LEN { Ok(PREFIX_LEN) } else { header_len(&self.head) }
     }
@@ -82,7 +82,7 @@ impl<'a> ArraySink<'a> {
         self.out.len() / (self.wanted.end - self.wanted.start).max(1) as usize
     }
 
-    /// Samples that lie one behind the other.
+    /// Contiguous samples.
     fn copy(&mut self, bytes: &[u8], sample_bytes: u64) {
         let room = self.room();
         let here = self.at..self.at + bytes.len() as u64;
@@ -99,7 +99,7 @@ impl<'a> ArraySink<'a> {
 
     fn pick(&mut self, bytes: &[u8], item: u64) {
         let room = self.room();
-        // Beyond this byte of the file every place is full.
+        // After this byte of the file, every slot is full.
         let full = (room as u64).div_ceil(item) * item * self.n_samples;
         if self.at >= full {
             return;

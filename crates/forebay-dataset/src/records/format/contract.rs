@@ -1,5 +1,5 @@
-//! What holds for every format, with every compression that it is made with: samples come back as they were planned,
-//! whichever are asked for together, and a file that is cut anywhere is an error.
+//! The laws of every format, with every compression it is made with: samples come back as planned, in any grouping, and a
+//! file that is cut anywhere is an error.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! csv as pandas writes a frame: one row per sample, its number in front, and all of it gzipped where that is asked for.
+//! csv as pandas writes a frame: one row per sample, starting with its number, optionally gzipped.
 //!
-//! Read are tables that are plain, or compressed by gzip or zip, each as a whole: where its rows begin is not known before.
+//! Reads plain, gzip and zip tables, always a whole file, because the offsets of rows are unknown.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -21,7 +21,7 @@ const VALUES: u64 = 16 << 10;
 
 struct Csv {
     element: Element,
-    /// How hard it is compressed; `None`: not at all.
+    /// Compression level; `None` for no compression.
     level: Option<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Reader for CsvReader {
         let size = table.finish()?;
         let expected = self.files.dataset.n_samples_per_file;
         if size.n_rows != expected {
-            return Err(ReadError::Refused(format!("the table has {} rows, not {expected}", size.n_rows)));
+            return Err(ReadError::Refused(format!("expected {expected} rows in the table, found {}", size.n_rows)));
         }
         Ok(())
     }

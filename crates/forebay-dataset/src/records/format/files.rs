@@ -1,5 +1,5 @@
-//! Which files a part of the data has. Their names follow from the workload, so that half a million of them need neither a
-//! list nor a look at each; only a folder made for more files than are wanted is listed.
+//! The files of a part of the data. Their names follow from the workload, so half a million files need neither a listing
+//! nor a check of each; only a folder made for more files than the workload has is listed.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use forebay_workload::{Dataset, FileShape, Format, Part, Workload};
 use super::reader::{ReadError, Reader, Unit};
 use super::{DataFormat, of};
 
-/// Files that are looked for before the run; evenly spread where there are more.
+/// Number of files checked before the run, evenly spread over all.
 const LOOKED_FOR: u64 = 2048;
 
 pub struct Files {
@@ -20,25 +20,25 @@ pub struct Files {
     pub(super) dataset: Dataset,
     pub(super) part: Part,
     pub(super) verify: bool,
-    /// Bytes per read, where the workload sets none.
+    /// Default bytes per read.
     pub(super) piece: usize,
-    /// The most of one read, where the workload says so.
+    /// The workload's limit on one read, if set.
     pub(super) transfer: Option<usize>,
     format: Box<dyn DataFormat>,
     dir: PathBuf,
-    /// Their paths, where they do not follow from the workload.
+    /// Their paths, if these do not follow from the workload.
     listed: Vec<PathBuf>,
 }
 
-/// Bytes of one read where the workload says nothing. In the page cache, pieces of 1 to 8 MiB are level; this is the least
-/// that keeps a disk busy.
+/// Default bytes per read. In the page cache, pieces of 1 to 8 MiB perform equally; this is the smallest that keeps a disk
+/// busy.
 const PIECE: usize = 2 << 20;
 
 impl Files {
     /// Finds them below `dir`, which holds `train` and `valid`; `verify`: whether readers verify checksums.
     ///
     /// # Errors
-    /// When one of them is not there, or this build does not read them.
+    /// When one of them is missing, or this build does not support their format.
     pub fn find(
         workload: &Workload,
         part: Part,
@@ -49,7 +49,7 @@ impl Files {
         let format = of(&workload.dataset).map_err(|error| ReadError::Refused(error.to_string()))?;
         if !workload.dataset.is_read() {
             let (format, compression) = (workload.dataset.format.name(), workload.dataset.compression.name());
-            return Err(ReadError::Refused(format!("{format} files compressed by {compression} are not read")));
+            return Err(ReadError::Refused(format!("{format} files with {compression} compression are not supported")));
         }
         let transfer = workload.reader.transfer_size.map(|bytes| bytes.clamp(1, 1 << 30) as usize);
         let piece = transfer.unwrap_or(PIECE);
@@ -57,14 +57,14 @@ impl Files {
         let mut files = Self { storage, dataset, part, verify, piece, transfer, format, dir, listed: Vec::new() };
         if files.n_files() > u64::from(u32::MAX) {
             let n = files.n_files();
-            return Err(ReadError::Refused(format!("{n} files are more than the 2^32 that can be read")));
+            return Err(ReadError::Refused(format!("{n} files exceed the limit of 2^32")));
         }
         let n = files.n_files();
         if n > 0 && !files.has(0) && files.dataset.format != Format::Synthetic {
             files.listed = files.list()?;
         }
         match files.first_missing() {
-            // What is there and may not be looked at is not to be made again.
+            // A file without read permission exists and must not be made again.
             Some(path) => match files.storage.size(&path) {
                 Err(error @ forebay_storage::Error::Denied { .. }) => Err(ReadError::Refused(error.to_string())),
                 _ => Err(missing(&path, n)),
@@ -88,7 +88,7 @@ impl Files {
         }
     }
 
-    /// What one holds, if it was made as the workload says.
+    /// The content of one file, if it was made as the workload says.
     pub(super) fn shape_of(&self, file: u32) -> FileShape {
         self.dataset.shape_of(self.part, u64::from(file))
     }
@@ -97,7 +97,7 @@ impl Files {
         self.format.unit()
     }
 
-    /// Bytes of a sample in a batch where the workload says nothing else, if that is not its record's length.
+    /// Default bytes of a sample in a batch, if that is not its record's length.
     pub fn sample_bytes(&self) -> Option<u64> {
         self.format.sample_bytes(&self.shape_of(0))
     }
@@ -110,7 +110,7 @@ impl Files {
         self.storage.size(&self.path_of(file)).is_ok()
     }
 
-    /// The first of those looked for that is not there. A file between them that is missing fails its sample, by name.
+    /// The first of the checked files that is missing. If another file is missing, its sample fails with the file's name.
     fn first_missing(&self) -> Option<PathBuf> {
         if self.dataset.format == Format::Synthetic {
             return None;
@@ -129,7 +129,7 @@ impl Files {
             .map(|file| self.path_of(file))
     }
 
-    /// The first files of a folder that was made for another number of them, by their names, as DLIO takes them.
+    /// The first files by name of a folder that was made for another number of files, as DLIO chooses them.
     fn list(&self) -> Result<Vec<PathBuf>, ReadError> {
         let folder = self.dir.join(self.part.folder());
         let n = self.n_files();
@@ -141,9 +141,9 @@ impl Files {
         paths.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         if (paths.len() as u64) < n {
             let found = paths.len();
-            let what = format!("{} holds {found} {ending} files of the {n} that the workload has", folder.escaped());
+            let what = format!("{} contains {found} {ending} files; the workload needs {n}", folder.escaped());
             let gone = self.path_of(0);
-            return Err(ReadError::Refused(format!("{what}, and {} is not there; {MAKE}", gone.escaped())));
+            return Err(ReadError::Refused(format!("{what}, and {} is missing; {MAKE}", gone.escaped())));
         }
         paths.truncate(n as usize);
         Ok(paths)
@@ -153,5 +153,5 @@ impl Files {
 const MAKE: &str = "make them with `forebay workload make`";
 
 fn missing(path: &Path, n: u64) -> ReadError {
-    ReadError::Refused(format!("{} is not there, one of {n} files; {MAKE}", path.escaped()))
+    ReadError::Refused(format!("{}, one of {n} files, is missing; {MAKE}", path.escaped()))
 }

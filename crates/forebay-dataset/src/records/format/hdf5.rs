@@ -1,10 +1,11 @@
-//! HDF5 as DLIO makes it: `records` of all samples and a label of 0 for each. HDF5's library lays a file out; the values are
-//! written here, so that a file may be cut anywhere. A compressed one is made as a whole.
+//! HDF5 as DLIO makes it: `records` with all samples and a label of 0 for each. The HDF5 library lays out a file; the
+//! values are written here, so a file may be split anywhere. A compressed file is made as a whole.
 //!
-//! To read, the library says where a file's values lie, and they are read as ranges of bytes, in pieces or chunk by chunk.
+//! When reading, the library reports the places of a file's values, which are then read as byte ranges, in pieces or
+//! chunk by chunk.
 //!
-//! The library opens a file by itself, once, to find that out. What it reads then, the file's metadata, passes neither the
-//! emulated device nor the count of bytes moved.
+//! For this the library opens each file itself, once. The metadata it reads bypasses both the emulated device and the
+//! count of bytes moved.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,11 +19,11 @@ use forebay_workload::{Compression, Dataset, FileShape, Part};
 use super::{DataFormat, Draft, Files, Known, OpenFiles, Piece, Proof, ReadError, Reader, Sink, Step, Tools, refused};
 use crate::Result;
 
-/// Files of which it is kept where their values lie, from epoch to epoch.
+/// Number of files whose places of values are kept from epoch to epoch.
 const MOST_KNOWN: usize = 1024;
-/// Bytes of a chunk where something asks for chunks and nothing says how big.
+/// Default size of a chunk.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Layouts that are kept; of files of one size, one is enough.
+/// Number of layouts kept; files of one size share one.
 const KEPT: usize = 64;
 
 struct Hdf5 {
@@ -43,7 +44,7 @@ impl Hdf5 {
         let mut shape: Vec<u64> = std::iter::once(file.n_samples).chain(file.dims.iter().copied()).collect();
         shape[1] = (shape[1] / n_sets).max(1);
         let gzip = (self.dataset.compression == Compression::Gzip).then_some(self.dataset.compression_level);
-        // A shape that leaves the samples out is that of one sample.
+        // A shape without the samples' side is the shape of one sample.
         let whole = |sides: &[u64], first: u64| match sides.len() + 1 == shape.len() {
             true => std::iter::once(first).chain(sides.iter().copied()).collect(),
             false => sides.to_vec(),
@@ -60,7 +61,7 @@ impl Hdf5 {
         Spec { shape, n_sets, element: self.dataset.element, chunk, max_shape, gzip }
     }
 
-    /// Part of one sample: a square of about so many bytes, or as near to a cube as the sides allow.
+    /// Part of one sample: a square of about this many bytes, or as close to a cube as the sides allow.
     fn chunk_of(&self, shape: &[u64], bytes: u64) -> Vec<u64> {
         let values = (bytes / self.dataset.element.bytes()).max(1) as f64;
         let side = values.powf(1.0 / (shape.len() - 1) as f64).ceil() as u64;
@@ -80,7 +81,7 @@ impl Hdf5 {
         Ok(skeleton)
     }
 
-    /// The length without compression; of what cannot be laid out, that of the values.
+    /// The length without compression; if the file cannot be laid out, the length of the values.
     fn stored_len(&self, piece: &Piece) -> u64 {
         let plain = Spec { gzip: None, ..self.spec(&piece.shape) };
         self.skeleton(&plain).map_or(piece.bytes(), |skeleton| skeleton.len)
@@ -96,12 +97,12 @@ impl DataFormat for Hdf5 {
         let shape = self.dataset.shape_of(Part::Train, 0);
         let n_sets = self.dataset.hdf5.n_dsets_per_record.max(1);
         if shape.dims.first().is_some_and(|side| !side.is_multiple_of(n_sets)) {
-            let reason = "the first of a sample's sides is no multiple of it";
+            let reason = "a sample's first dimension is not a multiple of it";
             return Err(refused("dataset.hdf5.num_dset_per_record", &n_sets.to_string(), reason));
         }
         let plain = Spec { gzip: None, ..self.spec(&shape) };
-        let what = format!("chunks {:?} and greatest shape {:?} of {:?}", plain.chunk, plain.max_shape, plain.shape);
-        self.skeleton(&plain).map_err(|_| refused("dataset.hdf5", &what, "HDF5 has no such datasets"))?;
+        let what = format!("chunks {:?} and maximum shape {:?} of {:?}", plain.chunk, plain.max_shape, plain.shape);
+        self.skeleton(&plain).map_err(|_| refused("dataset.hdf5", &what, "not possible in HDF5"))?;
         Ok(())
     }
 
@@ -154,9 +155,9 @@ struct Hdf5Reader {
     known: Arc<Known<Index>>,
     open: OpenFiles<(Box<dyn Object>, Arc<Index>)>,
     buffer: Buffer,
-    /// The values of the chunk that was read last.
+    /// The values of the last chunk read.
     values: Vec<u8>,
-    /// Which that is: its file and where it begins there.
+    /// The last chunk read: its file and offset.
     last: Option<(u32, u64)>,
 }
 
@@ -205,7 +206,7 @@ struct Chunked<'a> {
 }
 
 impl Chunked<'_> {
-    /// Reads every chunk that has values of the sample; one that was read last is not read again.
+    /// Reads every chunk with values of the sample; the last chunk read is not read again.
     fn read(
         &mut self,
         object: &dyn Object,

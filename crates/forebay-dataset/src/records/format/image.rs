@@ -1,8 +1,8 @@
-//! jpeg and png: one picture a file, whatever the samples of a file are said to be, as DLIO makes them.
+//! jpeg and png: one picture per file, as in DLIO, whatever the number of samples per file.
 //!
-//! A PNG is grey noise that cannot be pressed, so it is stored and has the length of its pixels. A JPEG of noise has a length
-//! that nobody asked for; ours is a painted picture whose file has the length of the record, within a few per cent, and takes
-//! as long to decode as a photograph of that length.
+//! A PNG holds incompressible grey noise, so it is stored and as long as its pixels. The length of a JPEG of noise cannot be
+//! chosen; ours is a painted picture whose file has the record's length within a few per cent, and takes as long to
+//! decode as a photograph of that length.
 //!
 //! They are read whole and decoded whole.
 
@@ -32,7 +32,7 @@ fn size(piece: &Piece) -> io::Result<(u32, u32)> {
     let (&width, rows) = piece.shape.dims.split_last().unwrap_or((&1, &[]));
     let side = |side: u64| u32::try_from(side).ok().filter(|side| (1..=65_535).contains(side));
     side(width).zip(side(rows.iter().product())).ok_or_else(|| {
-        let what = format!("an image cannot be {:?}: a side has 1 to 65535 pixels", piece.shape.dims);
+        let what = format!("image shape {:?} is not possible: a side must have 1 to 65535 pixels", piece.shape.dims);
         io::Error::new(io::ErrorKind::InvalidInput, what)
     })
 }
@@ -74,7 +74,7 @@ impl DataFormat for Png {
         match self.element.bytes() {
             bytes @ (1 | 2) => grey_png(size, bytes as u8, draft, |row| noise(row)),
             _ => {
-                let what = "a png has values of one or two bytes";
+                let what = "png values must have one or two bytes";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
         }

@@ -1,7 +1,7 @@
-//! indexed_binary: nothing but the values, and two files beside them. It may be cut anywhere.
+//! indexed_binary: a file of plain values and two index files. It may be split anywhere.
 //!
-//! Samples lie one behind the other, their offsets and sizes in the two files. They are read, or mapped. The index of a
-//! quarter of a billion samples is gigabytes, so that of it, too, only what is wanted is read.
+//! Samples are contiguous; their offsets and sizes are in the two index files. They are read, or mapped. The index of a
+//! quarter of a billion samples has gigabytes, so only the needed part of it is read.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -152,23 +152,21 @@ fn stream(
     Ok(())
 }
 
-/// Looks at every page of a sample, so that all of it comes from where it lies, and copies what the batch has room for.
+/// Touches every page of a sample, so that all of it is read, and copies as much as the batch has space for.
 ///
-/// The pages are asked for first, in a call that reports what went wrong: a look at one that cannot be had ends the process.
-/// What is left of that is a file that becomes shorter between the two.
+/// The pages are first requested with a call that reports errors, because touching an unreadable page kills the process.
+/// Only a file that becomes shorter between the two steps still does.
 fn touch(map: &memmap2::Mmap, span: &Span, place: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError> {
     tools.enter(Step::Reading);
     let (from, to) = (span.offset as usize, (span.offset + span.len) as usize);
     let Some(bytes) = map.get(from..to) else {
-        return Err(ReadError::Refused(format!("the file ends before byte {to}, which its index has")));
+        return Err(ReadError::Refused(format!("the file ends before byte {to}, which its index refers to")));
     };
     let page = from - from % PAGE;
     match map.advise_range(memmap2::Advice::PopulateRead, page, to - page) {
-        // Before Linux 5.14 the advice is not known, and a look has to do.
+        // Linux before 5.14 does not know this advice; then the pages are just touched.
         Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
-            return Err(ReadError::Refused(format!(
-                "bytes {from} to {to} cannot be had where they are mapped: {error}"
-            )));
+            return Err(ReadError::Refused(format!("reading the mapped bytes {from} to {to}: {error}")));
         }
         _ => {}
     }
@@ -179,5 +177,5 @@ fn touch(map: &memmap2::Mmap, span: &Span, place: &mut [u8], tools: &mut Tools<'
     Ok(())
 }
 
-/// Memory is mapped in pages of so many bytes.
+/// Page size of mapped memory.
 const PAGE: usize = 4096;

@@ -1,5 +1,5 @@
 //! The formats of a workload's data: how files are laid out, made and read. A format is one file here, its `mod` and one
-//! line of [`find`]; its name and what it may be compressed with are a row of `forebay_workload`'s table.
+//! line of [`find`]; its name and its compressions are a row of `forebay_workload`'s table.
 
 mod array;
 #[cfg(test)]
@@ -33,7 +33,7 @@ use crate::{Error, Result};
 
 type New = fn(&Dataset) -> Box<dyn DataFormat>;
 
-/// What makes and reads files of a format; `None` where this build does neither.
+/// The implementation of a format; `None` if this build lacks it.
 fn find(format: Format) -> Option<New> {
     Some(match format {
         Format::Tfrecord => tfrecord::new,
@@ -51,15 +51,15 @@ fn find(format: Format) -> Option<New> {
     })
 }
 
-/// Whether this build makes and reads files of a format; all but HDF5, which is a feature.
+/// Whether this build supports a format: all except HDF5, which is a feature.
 pub fn is_built_in(format: Format) -> bool {
     find(format).is_some()
 }
 
-/// What is said of a format that is not [built in](is_built_in).
+/// The message for a format that is not [built in](is_built_in).
 pub const NO_HDF5: &str = "this build has no HDF5: build with --features hdf5";
 
-/// One file that is to be made.
+/// One file to be made.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     /// Relative to the data folder.
@@ -76,24 +76,24 @@ impl Piece {
         self.shape.n_samples * self.shape.sample_bytes
     }
 
-    /// The shape of all its samples in one array: a sample's sides, and the samples as the last.
+    /// The shape of all its samples in one array: a sample's dimensions, then the samples.
     fn array_shape(&self) -> Vec<u64> {
         self.shape.dims.iter().copied().chain([self.shape.n_samples]).collect()
     }
 }
 
-/// How a file is known to be whole when it is found again.
+/// How an existing file is recognised as complete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Proof {
     /// By its length, which follows from the shape.
     Length(u64),
-    /// By its last bytes, for formats that end with a mark.
+    /// By its last bytes, for formats with an end marker.
     Tail(fn(&[u8]) -> bool),
-    /// By being there at all: it got its name after it was on the device.
+    /// By its existence: it got its name after it was durable.
     Presence,
 }
 
-/// A file that lies beside a data file.
+/// A companion file of a data file.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
     /// Relative to the data folder.
@@ -102,28 +102,29 @@ pub(crate) struct Beside {
     pub(crate) room: u64,
 }
 
-/// A format, of one dataset: what its files consist of, and how samples are read out of them.
+/// The format of one dataset: the layout of its files, and how samples are read from them.
 pub(crate) trait DataFormat: Send + Sync {
     /// Whether files can be made as the dataset says.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// How a file is known to be whole.
+    /// How a file is recognised as complete.
     fn proof(&self, piece: &Piece) -> Proof;
 
-    /// Bytes that a file takes at most, as well as is known before.
+    /// Upper bound on a file's size, as far as known beforehand.
     fn room(&self, piece: &Piece) -> u64;
 
-    /// Bytes between two places at which a file may be cut into ranges that are made apart; `None`: it is made as a whole.
+    /// A file may be split into separately made ranges at multiples of this; `None` if it is made as a whole.
     fn grain(&self, _piece: &Piece) -> Option<u64> {
         None
     }
 
-    /// Writes the bytes of `range`, which begins and ends at multiples of the grain or at the end; all of them where there is no grain.
+    /// Writes the bytes of `range`, which begins and ends at multiples of the grain or at the file's end; the whole file if
+    /// there is no grain.
     fn write(&self, piece: &Piece, range: Range<u64>, draft: &mut Draft<'_>) -> io::Result<()>;
 
-    /// What is put over a file that was made in ranges, at which offsets, when the checksum of all values that they noted is known.
+    /// Patches, with their offsets, for a file made in ranges, once the combined checksum of all values is known.
     fn patches(&self, _piece: &Piece, _values: &Sum) -> Vec<(u64, Vec<u8>)> {
         Vec::new()
     }
@@ -140,8 +141,7 @@ pub(crate) trait DataFormat: Send + Sync {
         Unit::Sample
     }
 
-    /// Bytes of a sample in a batch where the workload says nothing else, if that is not its record's length. `first` is what the part's
-    /// first file holds.
+    /// Default bytes of a sample in a batch, if that is not its record's length. `first` describes the part's first file.
     fn sample_bytes(&self, _first: &FileShape) -> Option<u64> {
         None
     }
@@ -154,7 +154,7 @@ pub(crate) fn of(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
     Ok(new(dataset))
 }
 
-/// The same, where files are to be made.
+/// The same for files to be made.
 pub(crate) fn made(dataset: &Dataset) -> Result<Box<dyn DataFormat>> {
     let format = of(dataset)?;
     if !dataset.is_made() {
@@ -170,7 +170,7 @@ fn refused(parameter: &'static str, value: &str, reason: &'static str) -> Error 
     Error::Parameter { parameter, value: value.to_owned(), reason }
 }
 
-/// NumPy's name of a type. It has none for bfloat16, which `ml_dtypes` saves as two bytes of no type.
+/// NumPy's type string. It has none for bfloat16, which `ml_dtypes` saves as two untyped bytes.
 fn descr(element: Element) -> &'static str {
     match element {
         Element::U8 => "|u1",

@@ -1,4 +1,4 @@
-//! npy: a header, and the values of one array, its last side the samples. It may be cut anywhere.
+//! npy: a header, and the values of one array whose last dimension is the samples. It may be split anywhere.
 
 use std::io::{self, Write};
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! npz as NumPy's `savez` makes it: the values as `x`, a label of 0 a sample as `y`. A stored one may be cut anywhere: the
-//! checksum of the values, which stands before and behind them, is put in when all of them are made.
+//! npz as NumPy's `savez` makes it: the values as `x`, a label of 0 per sample as `y`. A stored archive may be split
+//! anywhere: the checksum of the values, which occurs before and after them, is patched in at the end.
 //!
-//! Of an archive the array `x` is read, stored or deflated, its CRC-32 verified on the way.
+//! Only the array `x` is read, stored or deflated, with its CRC-32 verified.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use super::{DataFormat, Draft, Files, Piece, Proof, ReadError, Reader, Step, Too
 
 struct Npz {
     element: Element,
-    /// How hard it is deflated; `None`: stored.
+    /// Deflate level; `None` for a stored archive.
     level: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Npz {
         self.level.map_or(Method::Stored, |level| Method::Deflated { level })
     }
 
-    /// What comes before and behind the values of a stored archive, given their checksum.
+    /// The bytes before and after the values of a stored archive, given their checksum.
     fn frame(&self, piece: &Piece, values: &Sum) -> (Vec<u8>, Vec<u8>) {
         let (header, (name, len)) = (self.header(piece), self.lengths(piece)[0]);
         let mut archive = Archive::default();
@@ -137,7 +137,7 @@ impl DataFormat for Npz {
     fn proof(&self, piece: &Piece) -> Proof {
         match self.level {
             None => Proof::Length(stored_len(&self.lengths(piece))),
-            // The record that ends an archive, without a comment behind it.
+            // The end record of an archive without a comment.
             Some(_) => Proof::Tail(|tail| {
                 let end = tail.len().checked_sub(22).map(|at| &tail[at..]);
                 end.is_some_and(|end| end.starts_with(b"PK\x05\x06") && end.ends_with(&[0, 0]))
@@ -204,7 +204,7 @@ impl Reader for NpzReader {
     }
 }
 
-/// Finds a member and where its bytes lie.
+/// Finds a member and the place of its bytes.
 pub(super) fn find(
     object: &dyn Object,
     buffer: &mut Buffer,

@@ -1,7 +1,7 @@
-//! Parquet: columns of noise in row groups. A group is written from front to back, so a file is made as a whole.
+//! Parquet: columns of noise in row groups. A group is written front to back, so a file is made as a whole.
 //!
-//! A sample is a row of the columns that are read, one behind the other. Nothing else of a file is touched. A thread goes
-//! on within a row group where it stopped. Rows before those it is given are passed over by the headers of their pages.
+//! A sample is a row of the columns that are read, concatenated. Nothing else of a file is touched. A thread continues
+//! within a row group where it stopped. Earlier rows are skipped by their page headers.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,17 +14,16 @@ use forebay_workload::{Compression, Dataset, FileShape};
 
 use super::{DataFormat, Draft, Files, Known, Piece, Proof, ReadError, Reader, Sink, Step, Tools, Unit};
 
-/// Rows are decoded in blocks of about so many bytes where they are not decoded in place.
+/// Rows that are not decoded in place are decoded in blocks of about this many bytes.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Bytes of one read of a column where the workload says nothing: all columns are read side by side, and a thread holds a
-/// piece of each.
+/// Default bytes per read of a column. All columns are read side by side, and a thread holds a piece of each.
 const PIECE: usize = 256 << 10;
 
-/// Footers that are kept: one may be of megabytes, so no more than the threads of an accelerator have at work at a time.
+/// Number of footers kept. A footer may have megabytes, so no more than an accelerator's threads use at a time.
 const MOST_KNOWN: usize = 16;
 
-/// The columns of a file as the workload describes them, each with whether it is read. Without a description there is one, `data`,
-/// of a sample's bytes.
+/// The columns of a file, each with whether it is read. Without columns in the workload there is one, `data`, of a
+/// sample's bytes.
 fn parquet_columns(dataset: &Dataset, shape: &FileShape) -> Vec<(Column, bool)> {
     if dataset.parquet.columns.is_empty() {
         let element = forebay_format::Element::U8;
@@ -45,7 +44,7 @@ fn parquet_columns(dataset: &Dataset, shape: &FileShape) -> Vec<(Column, bool)> 
 struct Parquet {
     dataset: Dataset,
     codec: Codec,
-    /// Lengths of files that are not compressed, by rows and bytes of a row: a footer of many groups takes a while to lay out.
+    /// Lengths of uncompressed files by number of rows and bytes per row: a footer of many groups takes a while to lay out.
     lengths: Mutex<HashMap<(u64, u64), u64>>,
     known: Arc<Known<Contents>>,
 }
@@ -79,7 +78,7 @@ impl Parquet {
         }
     }
 
-    /// The length without compression; of what cannot be written, that of the values.
+    /// The length without compression; if the file cannot be written, the length of the values.
     fn stored_len(&self, piece: &Piece) -> u64 {
         let key = (piece.shape.n_samples, piece.shape.sample_bytes);
         let mut lengths = self.lengths.lock().expect("nobody panics while laying out a footer");
@@ -90,7 +89,7 @@ impl Parquet {
     }
 }
 
-/// An error of either side, while a file is written.
+/// An error of the encoder or of the output.
 struct Failed(io::Error);
 
 impl From<forebay_format::Error> for Failed {
@@ -120,7 +119,7 @@ impl DataFormat for Parquet {
         let (mut left, mut place) = (piece.shape.n_samples, 0);
         while left > 0 {
             let n_rows = self.group_rows(piece).min(left);
-            // Where each column of the group begins among all values of the file, on a whole word, so that no float is cut.
+            // Where each column of the group begins among all values of the file, on a word boundary, so that no float is cut.
             let mut bases = Vec::with_capacity(columns.len());
             for (column, _) in &columns {
                 bases.push(place);
@@ -158,7 +157,7 @@ fn row_bytes(column: &Column) -> u64 {
     u64::from(column.width) * column.element.bytes()
 }
 
-/// What is known of a file: its footer, and where each group's first row is.
+/// Cached data of a file: its footer, and each group's first row.
 struct Contents {
     footer: Footer,
     starts: Vec<u64>,
@@ -173,7 +172,7 @@ struct ParquetReader {
     block: Vec<u8>,
 }
 
-/// A file, and the group in it that was read last.
+/// A file and its last group read.
 struct Open {
     file: u32,
     object: Box<dyn Object>,
@@ -229,7 +228,7 @@ impl ParquetReader {
     fn locate(&self, row: u64) -> Result<(usize, u64), ReadError> {
         let Contents { footer, starts } = self.opened().known.as_ref();
         if row >= footer.n_rows {
-            let what = format!("row {row} is asked for of a file of {} rows", footer.n_rows);
+            let what = format!("row {row} is out of range: the file has {} rows", footer.n_rows);
             return Err(ReadError::Refused(what));
         }
         let group = starts.partition_point(|start| *start <= row) - 1;

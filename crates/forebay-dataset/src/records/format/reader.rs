@@ -1,7 +1,7 @@
-//! What a format's [`Reader`] reads with.
+//! The tools of a format's [`Reader`].
 //!
-//! A reader opens, reads and decodes for itself, through [`Tools`], which keep the account of what it does and of the
-//! bytes it moved. It is given neighbouring samples of one file and puts the first bytes of each into the batch.
+//! A reader opens, reads and decodes through [`Tools`], which account for its activity and its bytes. It gets
+//! neighbouring samples of one file and copies the first bytes of each into the batch.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -16,10 +16,10 @@ use super::files::Files;
 pub enum ReadError {
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
-    /// Their bytes are not what they should be.
+    /// The bytes cannot be decoded.
     #[error(transparent)]
     Format(#[from] forebay_format::Error),
-    /// The files are not what the workload says.
+    /// The files do not match the workload.
     #[error("{0}")]
     Refused(String),
 }
@@ -31,27 +31,27 @@ pub enum Step {
     Decoding,
 }
 
-/// The least that can be read at the price of its own bytes; orders of samples follow it.
+/// The smallest unit that can be read without reading more; the order of samples respects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A sample can be read alone, at the price of its own bytes.
+    /// A single sample.
     Sample,
-    /// So many samples from a multiple of that on lie in one piece, such as a row group; one of them costs as much as all.
+    /// A block of this many samples, such as a row group; one of them costs as much as all.
     Group(u64),
-    /// A file can only be read as a whole.
+    /// A whole file.
     File,
 }
 
 pub trait Reader: Send {
-    /// Reads the samples `samples` of file `file` and puts the first bytes of each into `out`, side by side: as many for each as
-    /// `out` has room for; what a sample lacks is filled with zeros (see `Sink`).
+    /// Reads the samples `samples` of file `file` and copies the first bytes of each into `out`, side by side, each into an
+    /// equal share of `out`; a shorter sample is padded with zeros (see `Sink`).
     ///
     /// # Errors
-    /// Anything that makes one of them unusable.
+    /// When one of them is unusable.
     fn read(&mut self, file: u32, samples: Range<u32>, out: &mut [u8], tools: &mut Tools<'_>) -> Result<(), ReadError>;
 }
 
-/// Bytes that readers asked for, and those that were moved for them: more where only whole pages can be read.
+/// Bytes that readers requested, and bytes moved for them: more if only whole pages can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     pub asked: u64,
@@ -64,25 +64,25 @@ impl Traffic {
     }
 }
 
-/// What a reader reports to: the activity it is in, and the bytes it moves.
+/// Accounts for a reader's activity and the bytes it moves.
 pub struct Tools<'a> {
     on_step: &'a mut dyn FnMut(Step),
     traffic: &'a mut Traffic,
 }
 
 impl<'a> Tools<'a> {
-    /// `on_step` is called when the reader begins something else; `traffic` is added to.
+    /// `on_step` is called when the reader's activity changes; bytes are added to `traffic`.
     pub fn new(on_step: &'a mut dyn FnMut(Step), traffic: &'a mut Traffic) -> Self {
         Self { on_step, traffic }
     }
 
-    /// Opens a file. From now on this thread is opening.
+    /// Opens a file. Sets this thread's activity to opening.
     pub(super) fn open(&mut self, files: &Files, file: u32) -> Result<Box<dyn Object>, ReadError> {
         self.enter(Step::Opening);
         Ok(files.storage.open(&files.path_of(file))?)
     }
 
-    /// Reads exactly so many bytes. From now on this thread is reading.
+    /// Reads exactly `len` bytes. Sets this thread's activity to reading.
     pub(super) fn read(
         &mut self,
         object: &dyn Object,
@@ -103,8 +103,8 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    /// Reads a range in pieces and hands each to `digest`, which is accounted as decoding. A caller that looks at every byte
-    /// may be lent them where they lie; for one that does not, they are moved into the buffer: bytes that count were moved.
+    /// Reads a range in pieces and passes each to `digest`, which counts as decoding. A caller that looks at every byte may
+    /// get them lent without a copy; for others they are moved into the buffer, because counted bytes must have been moved.
     pub(super) fn stream(
         &mut self,
         object: &dyn Object,
@@ -142,7 +142,7 @@ impl<'a> Tools<'a> {
         Ok(bytes)
     }
 
-    /// From now on this thread is doing something else: [`Step::Reading`] where a reader moves bytes by means of its own.
+    /// Sets this thread's activity: [`Step::Reading`] if a reader moves bytes by its own means.
     pub(super) fn enter(&mut self, step: Step) {
         (self.on_step)(step);
     }
@@ -157,14 +157,14 @@ impl<'a> Tools<'a> {
         *self.traffic
     }
 
-    /// Bytes that were moved from storage by other means than these.
+    /// Adds bytes that the reader moved by its own means.
     pub(super) fn count(&mut self, bytes: u64) {
         self.traffic.asked += bytes;
         self.traffic.moved += bytes;
     }
 }
 
-/// The place of one sample in a batch, filled from the front.
+/// The slot of one sample in a batch, filled from the front.
 pub(super) struct Sink<'a> {
     left: &'a mut [u8],
 }
@@ -174,7 +174,7 @@ impl<'a> Sink<'a> {
         Self { left: out }
     }
 
-    /// Takes as much of the bytes as there is room for.
+    /// Takes as many of the bytes as fit.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         let n = bytes.len().min(self.left.len());
         let (now, later) = std::mem::take(&mut self.left).split_at_mut(n);
@@ -182,7 +182,7 @@ impl<'a> Sink<'a> {
         self.left = later;
     }
 
-    /// Fills the room that is left with zeros: a sample may be shorter than its slot.
+    /// Fills the rest with zeros: a sample may be shorter than its slot.
     pub(super) fn finish(self) {
         self.left.fill(0);
     }
@@ -194,13 +194,13 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// What is known of files that were opened, for all threads: of the last `most` of them.
+/// Cached data of the last `most` opened files, shared by all threads.
 pub(super) struct Known<T> {
     kept: Mutex<InOrder<T>>,
     most: usize,
 }
 
-/// By file, with the files in the order in which they came.
+/// By file, and the files in order of arrival.
 type InOrder<T> = (HashMap<u32, Arc<T>>, VecDeque<u32>);
 
 impl<T> Known<T> {
@@ -208,7 +208,7 @@ impl<T> Known<T> {
         Self { kept: Mutex::default(), most }
     }
 
-    /// What is known of a file, found out by `find` if nothing is. Two threads may find out the same at a time.
+    /// The cached data of a file, computed by `find` if missing. Two threads may compute the same at a time.
     pub(super) fn get(&self, file: u32, find: impl FnOnce() -> Result<T, ReadError>) -> Result<Arc<T>, ReadError> {
         let lock = || self.kept.lock().expect("no holder of this lock panics");
         if let Some(known) = lock().0.get(&file) {
@@ -228,12 +228,12 @@ impl<T> Known<T> {
     }
 }
 
-/// Files that a thread keeps open: a few, the most recently used ones.
+/// Open files of a thread: the few most recently used.
 pub(super) struct OpenFiles<T> {
     kept: Vec<(u32, T)>,
 }
 
-/// More than any thread has at work at a time, far fewer than a process may open.
+/// More than any thread uses at a time, far fewer than a process may open.
 const MOST_OPEN: usize = 4;
 
 impl<T> Default for OpenFiles<T> {

@@ -1,5 +1,5 @@
-//! synthetic: a file with its number in it, for loaders that make samples up. Read are samples of zeros, without files, so that what
-//! is left is the cost of everything else.
+//! synthetic: files that contain only their number, for loaders that generate samples. Reading gives zeros without
+//! touching a file, which leaves the cost of everything else.
 
 use std::io::{self, Write};
 use std::ops::Range;

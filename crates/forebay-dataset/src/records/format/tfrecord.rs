@@ -1,8 +1,8 @@
-//! tfrecord as DLIO fills it: an `Example` a sample, `image` its bytes and `size` its side. Beside each file lies the index that
-//! DALI wants, a line "offset length" a record, in the folder `index`. A file may be cut between records.
+//! tfrecord as DLIO fills it: one `Example` per sample, with its bytes in `image` and its side in `size`. Each file has an
+//! index for DALI in the folder `index`, with a line "offset length" per record. A file may be split between records.
 //!
-//! Records of one length, which is what a workload makes, need no index: the first and the last tell it. Any other file is
-//! walked once, by the headers of its frames, when it is first opened.
+//! Records of one length, as workloads have them, need no index: the first and the last record show it. Any other file is
+//! walked once by its frame headers when it is first opened.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use super::{Beside, DataFormat, Draft, Files, OpenFiles, Piece, Proof, ReadError
 
 #[derive(Default)]
 struct TfRecord {
-    /// Where the records of files lie that have no one length.
+    /// The places of records in files with records of different lengths.
     walked: Walked,
 }
 
@@ -137,14 +137,14 @@ impl Reader for TfRecordReader {
         let spans: Option<Vec<Span>> = samples.clone().map(|sample| places.of(sample)).collect();
         let Some(spans) = spans.filter(|spans| !spans.is_empty()) else {
             let wanted = samples.end.saturating_sub(1);
-            let what = format!("record {wanted} is not in the file, which is cut off or was made with fewer samples");
+            let what = format!("record {wanted} is missing: the file is truncated or was made with fewer samples");
             return Err(ReadError::Refused(what));
         };
         read_frames(object.as_ref(), &spans, out, files, (buffer, gathered), tools)
     }
 }
 
-/// Records that lie one behind the other, in one read, or in several where the workload bounds it.
+/// Contiguous records, in one read, or in several if the workload limits the size of a read.
 fn read_frames(
     object: &dyn Object,
     spans: &[Span],
@@ -183,7 +183,7 @@ fn payload(frame: &[u8], offset: u64, verify: bool) -> Result<&[u8], ReadError> 
     }
 }
 
-/// The sample in a record: its feature `image`, or the record itself, which is then of the user's own format.
+/// The sample in a record: its feature `image`, or the record itself if it is in the user's own format.
 fn value(payload: &[u8]) -> &[u8] {
     let image = example::find(payload, "image").ok().flatten().and_then(|feature| feature.first_bytes().ok().flatten());
     image.unwrap_or(payload)

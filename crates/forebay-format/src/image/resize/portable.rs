@@ -1,4 +1,4 @@
-//! The resize in plain Rust: for other machines, for images of a few pixels, and as the yardstick of the vector code.
+//! The resize in plain Rust: for other machines, for images of a few pixels, and as the reference for the vector code.
 
 use super::columns::Rows;
 use super::{Tap, taps};
