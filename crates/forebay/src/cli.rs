@@ -1,9 +1,12 @@
 //! The command line: what can be asked for.
 
+use std::io::Write;
+
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::output::Outcome;
+use crate::terminal::Stream;
 use crate::{checkpoint, data, doctor, ingest, manual, probe, report, study, tier, train, version, watch, workload};
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
@@ -12,19 +15,23 @@ use crate::{checkpoint, data, doctor, ingest, manual, probe, report, study, tier
 /// a missed threshold, an interrupted run); 2 could not run. A measurement names failed samples and continues; if a whole
 /// repeat delivers nothing, the status is 1.
 #[derive(Debug, Parser)]
-#[command(name = "forebay", version, max_term_width = 110)]
+#[command(name = "forebay", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-/// Does what this process was asked for; ends it with usage errors of its own.
+/// Does what this process was asked for.
 pub(crate) fn run() -> Result<Outcome> {
     // Looking at the machine takes time, which is spent for nobody else.
     if std::env::args_os().nth(1).is_some_and(|word| word == "--version") {
         return version::print_long();
     }
-    match Cli::parse().command {
+    let command = match parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return Ok(show(&error)),
+    };
+    match command {
         Command::Checkpoint(command) => checkpoint::run(command),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Data(command) => data::run(command),
@@ -39,6 +46,24 @@ pub(crate) fn run() -> Result<Outcome> {
         Command::Tier(command) => tier::run(command),
         Command::Workload(command) => workload::run(command),
     }
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().term_width(Stream::Stdout.width()).try_get_matches()?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
+}
+
+/// Prints a usage error in lines that fit, or the help that was asked for.
+fn show(error: &clap::Error) -> Outcome {
+    if error.use_stderr() {
+        let (text, stream) = (error.render(), Stream::Stderr);
+        let text = if stream.has_colours() { text.ansi().to_string() } else { text.to_string() };
+        let _ = std::io::stderr().write_all(forebay_report::fold(&text, stream.width()).as_bytes());
+    } else {
+        // A reader that has gone away needs no help.
+        let _ = error.print();
+    }
+    Outcome::Status(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,12 +10,14 @@ use anyhow::Result;
 use forebay_measure::{EXTRA_REPEATS, Event, Observer};
 use forebay_observe::{Options, Sampler};
 use forebay_record::{Cell, Record, Series};
+use forebay_report::quantity;
 use forebay_units::{Bytes, count, escaped_words, format_seconds, group_digits};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::output::remark;
 use crate::progress::{self, style};
 use crate::stop;
+use crate::terminal::Stream;
 
 /// A message is cut to the terminal's width: one that wraps would leave rows behind.
 const LINE: &str = "{wide_msg}";
@@ -56,7 +58,7 @@ pub(crate) fn observed<T>(
 ) -> Result<(T, Series)> {
     let sampler = Sampler::start(Options::default())?;
     let listing = progress::unknown(name);
-    let display = Display::new(ProgressDrawTarget::stderr(), prefix);
+    let display = Display::new(ProgressDrawTarget::stderr(), columns, prefix);
     let hear = |event: Event| {
         stop::begun();
         listing.finish_and_clear();
@@ -70,6 +72,10 @@ pub(crate) fn observed<T>(
     Ok((ran?, sampler.stop()))
 }
 
+fn columns() -> usize {
+    Stream::Stderr.width()
+}
+
 fn mark(sampler: &Sampler, event: &Event) {
     match event {
         Event::Phase { what, percent: None } | Event::Repeat { what } => sampler.mark(what.as_str()),
@@ -80,6 +86,7 @@ fn mark(sampler: &Sampler, event: &Event) {
 
 pub(crate) struct Display {
     bar: ProgressBar,
+    columns: fn() -> usize,
     prefix: &'static str,
     /// Whether the bar counts a study's cells.
     counts_cells: bool,
@@ -87,15 +94,16 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    pub(crate) fn new(target: ProgressDrawTarget, prefix: &'static str) -> Self {
+    /// On a terminal of so many columns.
+    pub(crate) fn new(target: ProgressDrawTarget, columns: fn() -> usize, prefix: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(LINE));
-        Self { bar, prefix, counts_cells: false, line: Mutex::default() }
+        Self { bar, columns, prefix, counts_cells: false, line: Mutex::default() }
     }
 
     /// Of a study's cells; `None` where stderr is no terminal.
     pub(crate) fn of_cells() -> Option<Self> {
         let bar = ProgressBar::new(0).with_style(style(CELLS));
-        let display = Self { bar, prefix: "", counts_cells: true, line: Mutex::default() };
+        let display = Self { bar, columns, prefix: "", counts_cells: true, line: Mutex::default() };
         std::io::stderr().is_terminal().then_some(display)
     }
 
@@ -135,7 +143,7 @@ impl Display {
         let mut line = self.line();
         line.hear(event);
         let seconds = line.since.get_or_insert_with(Instant::now).elapsed().as_secs_f64() - line.validating_s;
-        self.bar.set_message(line.text(seconds));
+        self.bar.set_message(line.text(seconds, (self.columns)()));
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -206,34 +214,54 @@ impl Line {
         *self = Self { cell, what, counts_images, since: Some(Instant::now()), ..Self::default() };
     }
 
-    fn text(&self, seconds: f64) -> String {
+    /// The line in so many columns: what matters least is left out, and names are shortened.
+    fn text(&self, seconds: f64, columns: usize) -> String {
         let n = group_digits;
         let [first, step, n_steps] = self.steps;
         let is_going = step > first;
         let left = seconds / (step - first).max(1) as f64 * n_steps.saturating_sub(step) as f64;
-        let parts = [
-            Some(self.cell.clone()).filter(|cell| !cell.is_empty()),
-            Some(self.what.clone()).filter(|what| !what.is_empty()),
-            self.epoch.map(|(epoch, of)| format!("epoch {epoch}/{of}")),
-            (n_steps > 0).then(|| format!("step {}/{}", n(step), n(n_steps))),
-            self.loss.map(|loss| format!("loss {loss:.3}")),
-            (self.images > 0).then(|| format!("{} images/s", n((self.images as f64 / seconds).round() as u64))),
-            (self.bytes > 0).then(|| format!("{} MB/s", grouped(self.bytes as f64 / 1e6 / seconds))),
-            is_going.then(|| format!("wait {:.1} %", self.wait_share * 100.0)),
-            is_going.then(|| format!("{} left", hands(left))),
-            self.saved.clone(),
+        // The greater the number, the earlier a part is left out.
+        let mut parts = vec![
+            (0, Some(self.cell.clone()).filter(|cell| !cell.is_empty())),
+            (0, Some(self.what.clone()).filter(|what| !what.is_empty())),
+            (0, self.epoch.map(|(epoch, of)| format!("epoch {epoch}/{of}"))),
+            (0, (n_steps > 0).then(|| format!("step {}/{}", n(step), n(n_steps)))),
+            (5, self.loss.map(|loss| format!("loss {loss:.3}"))),
+            (2, (self.images > 0).then(|| format!("{} images/s", quantity(self.images as f64 / seconds)))),
+            (6, (self.bytes > 0).then(|| format!("{} MB/s", quantity(self.bytes as f64 / 1e6 / seconds)))),
+            (3, is_going.then(|| format!("wait {:.1} %", self.wait_share * 100.0))),
+            (1, is_going.then(|| format!("{} left", hands(left)))),
+            (4, self.saved.clone()),
         ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+        parts.retain(|(_, part)| part.is_some());
+        let joined = |parts: &[(u8, Option<String>)]| {
+            parts.iter().filter_map(|(_, part)| part.as_deref()).collect::<Vec<_>>().join("  ")
+        };
+        for spare in (1..=6).rev() {
+            if joined(&parts).chars().count() > columns {
+                parts.retain(|(rank, _)| *rank != spare);
+            }
+        }
+        let over = joined(&parts).chars().count().saturating_sub(columns);
+        if let Some((_, Some(cell))) = parts.first_mut().filter(|_| over > 0) {
+            *cell = shortened(cell, cell.chars().count().saturating_sub(over).max(SHORTEST));
+        }
+        shortened(&joined(&parts), columns)
     }
 }
 
-/// 12345.67 as "12,345.7".
-pub(crate) fn grouped(value: f64) -> String {
-    let text = format!("{value:.1}");
-    match text.split_once('.').and_then(|(whole, tenths)| Some((whole.parse().ok()?, tenths))) {
-        Some((whole, tenths)) => format!("{}.{tenths}", group_digits(whole)),
-        None => text,
+/// Characters of a name that is shortened no further.
+const SHORTEST: usize = 16;
+
+/// A text of at most so many characters; what is left out of its middle becomes "…".
+fn shortened(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= most {
+        return text.to_owned();
     }
+    let kept = most.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
 /// Seconds as a clock shows them: "0:42", "1:02:03".
@@ -253,7 +281,7 @@ mod tests {
     fn line(events: &[Event], seconds: f64) -> String {
         let mut line = Line::default();
         events.iter().for_each(|event| line.hear(event.clone()));
-        line.text(seconds)
+        line.text(seconds, 120)
     }
 
     fn steps(first: u64, n_steps: u64) -> Event {
@@ -261,9 +289,22 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_does_not_fit_loses_what_matters_least_and_no_half_words() {
+        let mut line = Line { cell: "mini-app/prefetch=1/threads=8/tier=lustre".to_owned(), ..Line::default() };
+        line.hear(steps(0, 142));
+        line.hear(Event::Step { step: 37, images: 2_368, bytes: 9_000_000, loss: Some(4.5), wait_share: 0.031 });
+        line.hear(Event::Saved { step: 20, bytes: 4_000, seconds: 0.25 });
+        let rest = "step 37/142  812 images/s";
+        assert_eq!(line.text(2.916, 80), format!("{}  {rest}  0:08 left", line.cell));
+        assert_eq!(line.text(2.916, 60), format!("{}  step 37/142", line.cell));
+        let said = line.text(2.916, 50);
+        assert!(said.chars().count() <= 50 && said.contains('…') && said.ends_with("  step 37/142"), "{said}");
+    }
+
+    #[test]
     fn the_line_is_cut_to_the_width_of_the_terminal() {
         let terminal = Screen(30, Arc::default());
-        let display = Display::new(ProgressDrawTarget::term_like(Box::new(terminal.clone())), "");
+        let display = Display::new(ProgressDrawTarget::term_like(Box::new(terminal.clone())), || 30, "");
         display.show(steps(0, 100_000));
         display.show(Event::Step { step: 37_000, images: 64, loss: Some(4.5), wait_share: 0.5, bytes: 0 });
         display.bar.tick();
@@ -275,7 +316,7 @@ mod tests {
     #[test]
     fn a_planned_amount_has_a_bar() {
         let terminal = Screen(60, Arc::default());
-        let display = Display::new(ProgressDrawTarget::term_like(Box::new(terminal.clone())), "");
+        let display = Display::new(ProgressDrawTarget::term_like(Box::new(terminal.clone())), || 30, "");
         display.show(Event::Planned { images: 200, bytes: 0 });
         display.show(Event::Moved { images: 50, bytes: 7_000 });
         display.bar.force_draw();
@@ -290,7 +331,7 @@ mod tests {
         let said = line(&[training, steps(0, 142), step(37, 2_368, Some(4.512), 0.031)], 2.916);
         assert_eq!(said, "training  step 37/142  loss 4.512  812 images/s  wait 3.1 %  0:08 left");
         let said = line(&[steps(0, 100), step(1, 64, None, 0.5)], 60.0);
-        assert_eq!(said, "step 1/100  1 images/s  wait 50.0 %  1:39:00 left", "an emulated accelerator has no loss");
+        assert_eq!(said, "step 1/100  1.07 images/s  wait 50.0 %  1:39:00 left", "an emulated accelerator has no loss");
         let said = line(&[steps(60, 100), step(80, 20, None, 0.0)], 4.0);
         assert!(said.ends_with("0:04 left"), "the steps of an earlier run took no time of this one: {said}");
     }
@@ -311,13 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_their_digits_in_groups_and_begin_with_the_repeat() {
-        for (value, text) in [(0.04, "0.0"), (999.96, "1,000.0"), (12_345.67, "12,345.7")] {
-            assert_eq!(grouped(value), text);
-        }
+    fn rates_have_three_digits_and_begin_with_the_repeat() {
         let moved = Event::Moved { images: 10, bytes: 3_000_000 };
         let repeat = Event::Repeat { what: "4 threads, repeat 2 of 5".to_owned() };
         let said = line(&[moved.clone(), repeat, moved], 2.0);
-        assert_eq!(said, "4 threads, repeat 2 of 5  5 images/s  1.5 MB/s");
+        assert_eq!(said, "4 threads, repeat 2 of 5  5.00 images/s  1.50 MB/s");
     }
 }

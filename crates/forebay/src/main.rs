@@ -19,6 +19,7 @@ mod progress;
 mod report;
 mod stop;
 mod study;
+mod terminal;
 mod tier;
 mod train;
 mod values;

@@ -4,6 +4,7 @@ mod file;
 mod guard;
 mod kind;
 mod place;
+mod schema;
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use forebay_record::{AnyRecord, Cell, Record};
-use forebay_report::visible_lines;
+use forebay_report::{fold, visible_lines};
 use serde::Serialize;
 
 pub(crate) use file::{Output, replace};
 pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
 pub(crate) use place::{keep_apart, parent, place};
+pub(crate) use schema::Schema;
+
+use crate::terminal::Stream;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -158,8 +162,13 @@ fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     cause.downcast_ref().or_else(|| Some(&**cause.downcast_ref::<Box<forebay_format::Error>>()?))
 }
 
-/// Writes text to stdout. Control characters of records and file names are shown, not obeyed.
+/// Writes text to stdout, in lines that fit. Control characters of records and file names are shown, not obeyed.
 pub(crate) fn print(text: &str) -> Result<()> {
+    print_data(&fold(&visible_lines(text), Stream::Stdout.width()))
+}
+
+/// As [`print()`], for a text that programs read too: its lines stay whole.
+pub(crate) fn print_lines(text: &str) -> Result<()> {
     print_data(&visible_lines(text))
 }
 
@@ -174,7 +183,8 @@ pub(crate) fn print_data(text: &str) -> Result<()> {
 
 /// Writes a remark to stderr as [`print()`] does, at one go: ranks of one run share it, and a line of one must not be torn by another's.
 pub(crate) fn remark(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{}\n", visible_lines(text)).as_bytes());
+    let text = fold(&visible_lines(text), Stream::Stderr.width());
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Writes what a user should know of the data to stderr.
@@ -196,20 +206,15 @@ impl Json {
     pub(crate) const NONE: Self = Self(None);
 
     /// Gives findings as text, and as JSON with the schema by which they are known again.
-    pub(crate) fn give<T: Serialize>(&self, text: &str, found: &T) -> Result<()> {
-        self.give_as(text, || Ok(serde_json::to_string_pretty(&Findings::new(found))?))
-    }
-
-    pub(crate) fn give_list<T: Serialize>(&self, text: &str, found: &[T]) -> Result<()> {
-        let list = || found.iter().map(Findings::new).collect::<Vec<_>>();
-        self.give_as(text, || Ok(serde_json::to_string_pretty(&list())?))
+    pub(crate) fn give<T: Serialize>(&self, schema: Schema, text: &str, found: &T) -> Result<()> {
+        self.give_as(text, || Ok(serde_json::to_string_pretty(&Findings { schema: schema.name(), found })?))
     }
 
     pub(crate) fn give_record<C: Cell + Clone>(&self, record: &Record<C>) -> Result<()>
     where
         AnyRecord: From<Record<C>>,
     {
-        self.give_as(&forebay_report::record(record), || Ok(record.to_json()))
+        self.give_as(&forebay_report::record_within(record, Stream::Stdout.width()), || Ok(record.to_json()))
     }
 
     /// The text goes to stdout, unless the JSON does.
@@ -255,10 +260,4 @@ struct Findings<'a, T> {
     schema: &'static str,
     #[serde(flatten)]
     found: &'a T,
-}
-
-impl<'a, T> Findings<'a, T> {
-    fn new(found: &'a T) -> Self {
-        Self { schema: kind::FINDINGS, found }
-    }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use forebay_dataset::Progress;
+use forebay_report::quantity;
 use forebay_units::{Bytes, group_digits};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
@@ -13,13 +14,16 @@ use crate::stop;
 const TICK: Duration = Duration::from_millis(100);
 
 const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left";
+const IMAGES: &str = "{wide_bar} {human_pos}/{human_len} images  {rate}/s  {eta} left";
+/// What is at work has a line of its own: a path may be long.
+const BYTES: &str = "{wide_bar} {moved}  {mega} MB/s  {eta} left\n{wide_msg}";
 
 pub(crate) fn images(total: u64) -> ProgressBar {
-    bar(total, "{msg:28} {wide_bar} {human_pos}/{human_len} images  {per_sec}  {eta} left")
+    bar(total, IMAGES)
 }
 
 pub(crate) fn bytes(total: u64) -> ProgressBar {
-    bar(total, "{msg:48} {wide_bar} {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  {eta} left")
+    bar(total, BYTES)
 }
 
 /// A line that moves, with what is being done and the number of files found so far, until a total is known.
@@ -54,9 +58,16 @@ fn bar(total: u64, template: &str) -> ProgressBar {
 
 pub(crate) fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("the template is one of ours");
-    style.with_key("found", |_: &ProgressState, out: &mut dyn Write| {
+    let style = keyed(style, "found", |_| found(forebay_storage::n_listed()));
+    let style = keyed(style, "rate", |state| quantity(state.per_sec()));
+    let style = keyed(style, "mega", |state| quantity(state.per_sec() / 1e6));
+    keyed(style, "moved", |state| format!("{} of {}", Bytes(state.pos()), Bytes(state.len().unwrap_or(0))))
+}
+
+fn keyed(style: ProgressStyle, key: &'static str, text: fn(&ProgressState) -> String) -> ProgressStyle {
+    style.with_key(key, move |state: &ProgressState, out: &mut dyn Write| {
         // A line that cannot be written is not shown.
-        let _ = out.write_str(&found(forebay_storage::n_listed()));
+        let _ = out.write_str(&text(state));
     })
 }
 
@@ -135,6 +146,24 @@ pub(crate) mod tests {
         show(&line, Progress { done: 3, total: 12, bytes: 4_000 });
         let after = drawn();
         assert!(after.contains(" 3/12  4.0 KB  ") && after.contains(" left"), "{after}");
+    }
+
+    #[test]
+    fn bars_fit_the_terminal() {
+        for template in [IMAGES, BYTES, ITEMS] {
+            let screen = Screen(60, Arc::default());
+            let line = bar(12_345_678_901, template);
+            line.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+            line.set_message(format!("{}/step-000000000010", "long/".repeat(20)));
+            if template == ITEMS {
+                line.set_message("12.35 GB");
+                line.set_length(1_281_167);
+            }
+            screen.1.lock().unwrap().clear();
+            line.force_draw();
+            let drawn = screen.1.lock().unwrap().clone();
+            assert!(drawn.iter().all(|text| text.trim_end().chars().count() <= 60), "{drawn:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use forebay_units::PathText;
 
 use crate::output::{Kind, Outcome, Output, Outputs, is_kept_by_runs, place, print, remark};
 use crate::study::samples;
+use crate::terminal::Stream;
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("outputs").multiple(true))]
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     match &args.html {
         _ if stdout_is_taken => {}
         Some(page) => print(&format!("{}\n{}\n", page.escaped(), forebay_report::headline(&runs)))?,
-        None => print(&forebay_report::text(&runs))?,
+        None => print(&forebay_report::text_within(&runs, Stream::Stdout.width()))?,
     }
     if let Some(path) = args.html.as_deref().filter(|_| args.open) {
         open(path)?;

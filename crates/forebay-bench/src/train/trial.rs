@@ -167,12 +167,13 @@ impl Trial<'_> {
         if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
             return Ok(None);
         }
-        observer.tell(Event::phase(format!("{wanted} steps on a batch in memory")));
         let n_steps = wanted + WARM_UP;
+        observer.tell(Event::phase("baseline on a batch in memory"));
+        observer.tell(Event::Steps { epoch: None, first: 0, n_steps });
         let (consumer, mut feeder) = (machine.fresh()?, self.in_memory(n_steps));
         let _lock = consumer.lock_pages(feeder.memory()).ok().flatten();
         let laps = Laps::start(Arc::clone(&self.clock));
-        let orders = self.orders(0, n_steps, Observer::deaf(observer.cancel));
+        let orders = self.orders(0, n_steps, observer);
         let driven = drive(consumer, &mut feeder, laps, orders, &mut ())?;
         let counted = driven.steps.get(WARM_UP as usize..).unwrap_or_default();
         let baseline = |step_s| Baseline { n_steps: counted.len() as u64, step_s, is_mean: false };

@@ -9,7 +9,7 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::files::{self, Folder, Target};
-use crate::output::{Outcome, Outputs, complain, parent, remark};
+use crate::output::{Outcome, Outputs, Schema, complain, parent, remark};
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     let Some(converted) = converted else { return Ok(Outcome::Missed) };
     converted.remarks.iter().for_each(|text| remark(&format!("forebay: {text}")));
-    json.give(&converted.text(&args.out), &converted)?;
+    json.give(Schema::CheckpointConvert, &converted.text(&args.out), &converted)?;
     Ok(Outcome::Met)
 }
 

@@ -10,7 +10,7 @@ use forebay_units::{Bytes, PathText, count};
 use serde::Serialize;
 
 use super::PlaceArgs;
-use crate::output::{JsonArgs, Outcome, complain, in_words, remark};
+use crate::output::{JsonArgs, Outcome, Schema, complain, in_words, remark};
 use crate::values::of;
 use crate::{progress, stop};
 
@@ -64,7 +64,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         n => format!("; {n} still to be drained"),
     };
     let copies = count(drained.n_drained, "checkpoint");
-    json.give(&format!("{}: {copies} drained and read back{left}\n", args.at.folders.dir.escaped()), &drained)?;
+    json.give(
+        Schema::CheckpointDrain,
+        &format!("{}: {copies} drained and read back{left}\n", args.at.folders.dir.escaped()),
+        &drained,
+    )?;
     errors.iter().for_each(complain_unless_stopped);
     Ok(Outcome::of(errors.is_empty() && drained.n_undrained == 0))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::FolderArgs;
 use super::holder::holder;
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     args.folders.check()?;
     let json = args.json.target(args.folders.dirs())?;
     let listing = Listing::of(&args.folders.bare().tiers())?;
-    json.give(&listing.text(), &listing)?;
+    json.give(Schema::CheckpointLs, &listing.text(), &listing)?;
     Ok(Outcome::Met)
 }
 

@@ -12,7 +12,7 @@ use super::PlaceArgs;
 use super::drain::{complain_unless_stopped, unless_stopped};
 use super::dry::DryFs;
 use super::ls::why_foreign;
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let is_stopped = errors.iter().any(|error| matches!(error, Error::Stopped));
     let stays = if is_stopped { Vec::new() } else { stays(&tiers, &after) };
     let pruned = Pruned { is_dry_run: args.dry_run, n_kept, removed, stays };
-    json.give(&pruned.text(), &pruned)?;
+    json.give(Schema::CheckpointPrune, &pruned.text(), &pruned)?;
     let errors: Vec<anyhow::Error> = errors.into_iter().map(anyhow::Error::from).collect();
     errors.iter().for_each(complain_unless_stopped);
     Ok(Outcome::of(errors.is_empty()))

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::convert::{self, Converted};
 use super::{PlaceArgs, files};
-use crate::output::{Json, Outcome, Outputs, complain, remark};
+use crate::output::{Json, Outcome, Outputs, Schema, complain, remark};
 use crate::stop;
 
 /// How often everything is looked at anew because it changed meanwhile.
@@ -72,14 +72,14 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     };
     report.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
     report.written.iter().flat_map(|written| &written.remarks).for_each(|text| remark(&format!("forebay: {text}")));
-    json.give(&text, &report)?;
+    json.give(Schema::CheckpointRestore, &text, &report)?;
     Ok(Outcome::Met)
 }
 
 /// It ran and found nothing good, which is a result too.
 fn nothing(error: anyhow::Error, json: &Json) -> Result<Outcome> {
     let Some(Error::NothingGood { passed_over, .. }) = error.downcast_ref() else { return Err(error) };
-    json.give("", &Report { passed_over: in_words(passed_over), ..Report::default() })?;
+    json.give(Schema::CheckpointRestore, "", &Report { passed_over: in_words(passed_over), ..Report::default() })?;
     complain(&error);
     Ok(Outcome::Missed)
 }

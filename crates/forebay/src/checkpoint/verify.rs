@@ -7,7 +7,7 @@ use forebay_units::{Bytes, PathText};
 use serde::Serialize;
 
 use super::PlaceArgs;
-use crate::output::{JsonArgs, Outcome, remark};
+use crate::output::{JsonArgs, Outcome, Schema, remark};
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         .flat_map(|(name, places)| places.iter().map(|place| (*name, &tiers[*place])))
         .collect();
     let verified = all_of(&wanted);
-    json.give(&verified.text(args.step), &verified)?;
+    json.give(Schema::CheckpointVerify, &verified.text(args.step), &verified)?;
     if verified.is_interrupted {
         remark("forebay: stopped before the end");
     }

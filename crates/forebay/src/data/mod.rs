@@ -14,7 +14,7 @@ use forebay_observe::{Options, Sampler, observe};
 use forebay_record::Series;
 use serde::Serialize;
 
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 use crate::values::SampleLimit;
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
@@ -82,20 +82,30 @@ impl LookArgs {
             max_sample: self.limit.0.max_sample_size,
             ..InspectOptions::default()
         };
-        self.look("inspecting", |path, control| inspect(path, &options, control), forebay_report::inspection)?;
+        self.look(
+            Schema::DataInspect,
+            "inspecting",
+            |path, control| inspect(path, &options, control),
+            forebay_report::inspection,
+        )?;
         Ok(Outcome::Met)
     }
 
     fn verify(&self) -> Result<Outcome> {
         let options = VerifyOptions { keys: self.input.keys(), max_sample: self.limit.0.max_sample_size };
-        let found =
-            self.look("verifying", |path, control| verify(path, &options, control), forebay_report::verification)?;
+        let found = self.look(
+            Schema::DataVerify,
+            "verifying",
+            |path, control| verify(path, &options, control),
+            forebay_report::verification,
+        )?;
         Ok(Outcome::of(found.is_sound()))
     }
 
     /// Looks, and gives what was found as text and, where asked for, as JSON.
     fn look<T: Serialize>(
         &self,
+        schema: Schema,
         name: &str,
         look: impl FnOnce(&Path, &Control<'_>) -> forebay_dataset::Result<T>,
         text: impl FnOnce(&T) -> String,
@@ -107,7 +117,7 @@ impl LookArgs {
         let work = |_: Option<&Sampler>| with_progress(name, self.work.threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
-        json.give(&text(&observed.found), &observed)?;
+        json.give(schema, &text(&observed.found), &observed)?;
         Ok(observed.found)
     }
 }

@@ -14,13 +14,12 @@ use forebay_record::Environment;
 use forebay_units::PathText;
 use serde::Serialize;
 
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
+use crate::terminal::Stream;
 
 pub(crate) use programs::{has_cuda_driver, mpi_launcher};
 pub(crate) use system::{is_root, limit};
 
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 /// Columns before what was found.
 const FOUND: usize = 27;
 /// Columns before costs and hints.
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     // A folder is only where scratch files are made.
     let json = args.json.target((!path.is_dir()).then_some(path.as_path()))?;
     let report = examine(path);
-    json.give(&render(&report), &report)?;
+    json.give(Schema::Doctor, &render(&report, Stream::Stdout.width()), &report)?;
     Ok(Outcome::Met)
 }
 
@@ -110,17 +109,17 @@ fn examine(path: &Path) -> Report {
     Report { path: path.to_owned(), environment, checks }
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &Report, width: usize) -> String {
     let Environment { version, kernel, .. } = &report.environment;
     let kernel = kernel.as_ref().map_or_else(String::new, |kernel| format!(" on Linux {kernel}"));
     let mut out = format!("forebay {version}{kernel}, looking at {}", report.path.escaped());
-    out = wrapped(&out, WIDTH).join("\n") + "\n\n";
+    out = wrapped(&out, width).join("\n") + "\n\n";
     for check in &report.checks {
-        let head = format!("{:9}{:width$}", check.state.name(), check.name, width = FOUND - BELOW);
-        push(&mut out, &head, FOUND, &check.found);
+        let head = format!("{:9}{:gap$}", check.state.name(), check.name, gap = FOUND - BELOW);
+        push(&mut out, &head, FOUND, &check.found, width);
         for (title, text) in [("costs", &check.costs), ("hint", &check.hint)] {
             if let Some(text) = text {
-                push(&mut out, &format!("{:BELOW$}{title}: ", ""), BELOW + 2, text);
+                push(&mut out, &format!("{:BELOW$}{title}: ", ""), BELOW + 2, text, width);
             }
         }
     }
@@ -130,8 +129,8 @@ fn render(report: &Report) -> String {
 }
 
 /// Adds a text after a head; further lines are indented.
-fn push(out: &mut String, head: &str, indent: usize, text: &str) {
-    let mut lines = wrapped(text, WIDTH - indent.max(head.chars().count())).into_iter();
+fn push(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
+    let mut lines = wrapped(text, width - indent.max(head.chars().count())).into_iter();
     out.push_str(&format!("{head}{}\n", lines.next().unwrap_or_default()));
     lines.for_each(|line| out.push_str(&format!("{:indent$}{line}\n", "")));
 }
@@ -173,8 +172,8 @@ mod tests {
         let environment = forebay_measure::describe_environment(&path, "1.2.3");
         let found = "a finding that is longer than what is left of the line beside its name";
         let checks = vec![Check::ok("direct I/O", "yes"), Check::missing("CUDA", found, "a GPU", "buy one")];
-        let text = render(&Report { path, environment, checks });
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let text = render(&Report { path, environment, checks }, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("\nok       direct I/O        yes\nmissing  CUDA              a finding that"), "{text}");
         assert!(
             text.ends_with("\n         costs: a GPU\n         hint: buy one\n\n1 ok, 0 limited, 1 missing\n"),

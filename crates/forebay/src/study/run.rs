@@ -17,6 +17,7 @@ use super::samples::Samples;
 use super::{Elsewhere, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
 use crate::live::Display;
 use crate::output::{Outcome, Outputs, print, remark, replace};
+use crate::terminal::Stream;
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 /// Writes the run's page from its record alone; where it is, and what the run comes to.
 fn write_page(out: &Path) -> Result<(PathBuf, String)> {
     let (page, run) = (out.join("report.html"), crate::report::read(out)?);
-    let summary = forebay_report::summary(&run);
+    let summary = forebay_report::summary_within(&run, Stream::Stdout.width());
     replace(&page, forebay_report::html(&[run]).as_bytes())?;
     Ok((page, summary))
 }

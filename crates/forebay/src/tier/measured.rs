@@ -36,7 +36,8 @@ impl Measured {
             rate("random read", self.random_read_mb_per_s),
         ];
         let rates: Vec<String> = rates.into_iter().flatten().collect();
-        format!("{} ({})", rates.join(", "), self.probes.join(", "))
+        let probes = if self.probes.len() == 1 { "probe" } else { "probes" };
+        format!("{} MB/s by {probes} {}", rates.join(", "), self.probes.join(", "))
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::Result;
-use console::Term;
 use forebay_observe::{CsvSink, Sink};
 use forebay_record::Row;
 
 use super::table::Table;
 use crate::output::{Output, cannot_write, remark};
+use crate::terminal::Stream;
 
 /// Why a watch without a command ends.
 pub(super) enum Ended {
@@ -55,12 +55,14 @@ impl Rows {
             }))
         };
         let csv = csv.map(sink).transpose()?;
-        let (term, out): (Term, Writer) = match tell {
-            Some(_) => (Term::stdout(), Box::new(io::stdout())),
-            None => (Term::stderr(), Box::new(io::stderr())),
+        let (stream, out): (Stream, Writer) = match tell {
+            Some(_) => (Stream::Stdout, Box::new(io::stdout())),
+            None => (Stream::Stderr, Box::new(io::stderr())),
         };
+        let term = stream.term();
         let height = term.is_term().then(|| usize::from(term.size().0));
-        Ok(Self { table: Some((Table::new(height, tell.is_none(), interval), out)), csv, tell, left: count })
+        let table = Table::new(height, stream.width(), tell.is_none(), interval);
+        Ok(Self { table: Some((table, out)), csv, tell, left: count })
     }
 
     fn tell(&self, ended: Ended) {

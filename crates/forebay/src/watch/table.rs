@@ -16,6 +16,9 @@ const fn column(name: &'static str, unit: &'static str, width: usize, show: fn(&
     Column { name, unit, width, show }
 }
 
+/// Columns that a narrow terminal does without, the first one first. CSV has all.
+const SPARE: [&str; 11] = ["aqu-sz", "idl", "send", "cache", "used", "recv", "procs", "await", "psi-io", "rss", "gpu0"];
+
 /// `!` beside the time marks a row that came late.
 const MACHINE: [Column; 17] = [
     column("time", "s", 9, |s| format!("{:.*}{}", s.time_digits, s.row.time_s, if s.is_late { '!' } else { ' ' })),
@@ -69,6 +72,7 @@ impl Shown<'_> {
 
 pub(super) struct Table {
     height: Option<usize>,
+    width: usize,
     of_command: bool,
     /// A row that is later than this is marked.
     late_s: f64,
@@ -78,16 +82,25 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// For a terminal of so many lines; where it is none, the header comes once.
-    pub(super) fn new(height: Option<usize>, of_command: bool, interval: Duration) -> Self {
-        Self { height, of_command, late_s: interval.as_secs_f64() / 2.0, n_rows: 0, last_disk: None, last_time_s: 0.0 }
+    /// For a terminal of so many lines and columns; without lines the header comes once.
+    pub(super) fn new(height: Option<usize>, width: usize, of_command: bool, interval: Duration) -> Self {
+        Self {
+            height,
+            width,
+            of_command,
+            late_s: interval.as_secs_f64() / 2.0,
+            n_rows: 0,
+            last_disk: None,
+            last_time_s: 0.0,
+        }
     }
 
     pub(super) fn row(&mut self, row: &Row<'_>) -> String {
         let has_gpu = row.names.iter().any(|name| name.starts_with("gpu."));
         let of_command: &[Column] = if self.of_command { &COMMAND } else { &[] };
         let of_gpu: &[Column] = if has_gpu { &GPU } else { &[] };
-        let columns = || MACHINE.iter().chain(of_command).chain(of_gpu);
+        let columns = fitting(MACHINE.iter().chain(of_command).chain(of_gpu).collect(), self.width);
+        let columns = || columns.iter();
         let mut text = String::new();
         if self.header_is_due() {
             push_line(&mut text, columns().map(|column| (column.name.to_owned(), column.width)));
@@ -110,6 +123,18 @@ impl Table {
             None => self.n_rows == 0,
         }
     }
+}
+
+/// The columns that a line has space for.
+fn fitting(mut columns: Vec<&Column>, width: usize) -> Vec<&Column> {
+    // There is a space before each but the first.
+    let taken = |columns: &[&Column]| columns.iter().map(|column| column.width + 1).sum::<usize>() - 1;
+    for spare in SPARE {
+        if taken(&columns) > width {
+            columns.retain(|column| column.name != spare);
+        }
+    }
+    columns
 }
 
 /// The disk that was busy for longest; while all are idle, the one that was last busy.
@@ -186,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_busiest_disk_is_named_and_what_is_unknown_is_a_dash() {
-        let mut table = Table::new(None, false, Duration::from_secs(1));
+        let mut table = Table::new(None, 120, false, Duration::from_secs(1));
         let expected = [
             "     time  usr sys iow idl     disk    read   write    IOPS   await aqu-sz util",
             "   used  cache psi-io    recv    send\n",
@@ -200,12 +225,26 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_has_fewer_columns() {
+        for (width, of_command) in [(60, false), (60, true), (80, false), (80, true), (120, true)] {
+            let text = line(&mut Table::new(None, width, of_command, Duration::from_secs(1)), 0.0);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}\n{text}");
+            assert!(
+                ["time", "usr", "disk", "read", "write", "IOPS", "util"].iter().all(|name| text.contains(name)),
+                "{text}"
+            );
+        }
+        let text = line(&mut Table::new(None, 80, true, Duration::from_secs(1)), 0.0);
+        assert!(text.contains("psi-io") && text.contains("rss") && !text.contains("recv"), "{text}");
+    }
+
+    #[test]
     fn busy_time_is_unknown_in_short_rows_and_otherwise_as_it_was_counted() {
         assert_eq!(busy_percent(Some(120.0), 0.01), None);
         assert_eq!(busy_percent(Some(104.0), 0.1), Some(104.0));
         assert_eq!((busy_percent(Some(30.0), 1.0), busy_percent(None, 1.0)), (Some(30.0), None));
         let names = ["disk.vda.util_percent".to_owned()];
-        let mut table = Table::new(None, false, Duration::from_millis(10));
+        let mut table = Table::new(None, 120, false, Duration::from_millis(10));
         let mut util = |time_s: f64| {
             let text = table.row(&Row { time_s, late_s: 0.0, marks: &[], names: &names, values: &[Some(120.0)] });
             text.lines().last().unwrap().split_whitespace().nth(11).unwrap().to_owned()
@@ -216,7 +255,7 @@ mod tests {
     #[test]
     fn while_all_disks_are_idle_the_last_busy_one_stays() {
         let names = ["disk.loop0.util_percent".to_owned(), "disk.vda.util_percent".to_owned()];
-        let mut table = Table::new(None, false, Duration::from_secs(1));
+        let mut table = Table::new(None, 120, false, Duration::from_secs(1));
         let mut disk = |values: [f64; 2]| {
             let values = values.map(Some);
             let text = table.row(&Row { time_s: 1.0, late_s: 0.0, marks: &[], names: &names, values: &values });
@@ -229,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_terminal_has_the_header_at_every_screenful() {
-        let mut table = Table::new(Some(10), true, Duration::from_secs(1));
+        let mut table = Table::new(Some(10), 130, true, Duration::from_secs(1));
         let headers: Vec<usize> = (0..16).filter(|_| line(&mut table, 0.0).contains("procs")).collect();
         assert_eq!(headers, [0, 7, 14]);
     }

@@ -10,7 +10,7 @@ use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
 use super::source::{file_of, line, text_of, told};
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
@@ -37,8 +37,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let texts = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>>>()?;
     let found = files.iter().zip(texts).map(|(file, (name, text))| (file.escaped(), find(&name, &text, &overrides)));
     let found: Vec<(Cow<'_, str>, Found)> = found.collect();
-    target
-        .give_list(&found.iter().map(in_words).collect::<String>(), &found.iter().map(as_json).collect::<Vec<_>>())?;
+    let text: String = found.iter().map(in_words).collect();
+    let checked: Vec<Value> = found.iter().map(as_json).collect();
+    target.give(Schema::WorkloadCheck, &text, &json!({ "workloads": checked }))?;
     Ok(Outcome::of(found.iter().all(|(_, found)| found.is_ok())))
 }
 

@@ -5,7 +5,7 @@ use forebay_report::{Align, Table};
 use forebay_workload::builtin;
 use serde_json::json;
 
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -27,6 +27,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         .iter()
         .map(|builtin| json!({"name": builtin.name, "about": builtin.about, "toml": builtin.text}))
         .collect();
-    target.give_list(&table.render(), &all)?;
+    target.give(Schema::WorkloadList, &table.render(), &json!({ "workloads": all }))?;
     Ok(Outcome::Met)
 }

@@ -6,7 +6,7 @@ use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, mo
 use serde_json::{Value, json};
 
 use super::source::{Source, refused};
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload show unet3d_h100 --accelerators 8 ++workload.reader.batch_size=4")]
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
     let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
-    target.give(&describe(&checked, &plan), &as_json(&checked, &plan))?;
+    target.give(Schema::WorkloadShow, &describe(&checked, &plan), &as_json(&checked, &plan))?;
     Ok(Outcome::Met)
 }
 

@@ -8,7 +8,7 @@ use forebay_workload::size::{Size, mlperf};
 use serde_json::json;
 
 use super::source::Source;
-use crate::output::{JsonArgs, Outcome};
+use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload size unet3d_h100 --accelerators 8 --host-memory 512GiB --hosts 2")]
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         "subfolders": size.subfolders, "overrides": overrides,
     });
     let per_file = workload.dataset.n_samples_per_file;
-    target.give(&describe(&workload.name, args, &size, per_file, &overrides.join(" ")), &json)?;
+    target.give(Schema::WorkloadSize, &describe(&workload.name, args, &size, per_file, &overrides), &json)?;
     Ok(Outcome::Met)
 }
 
@@ -66,7 +66,7 @@ fn overrides(size: &Size) -> Vec<String> {
     overrides
 }
 
-fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &str) -> String {
+fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &[String]) -> String {
     let n = group_digits;
     let mark = |is: bool| if is { "  <- decides" } else { "" };
     let by_memory = size.samples_for_memory > size.samples_for_steps;
@@ -82,6 +82,7 @@ fn describe(name: &str, args: &Args, size: &Size, per_file: u64, overrides: &str
     if size.subfolders > 0 {
         let _ = writeln!(out, "more than 10,000 files: {} recommended", count(size.subfolders, "subfolder"));
     }
-    let _ = writeln!(out, "use: {overrides}");
+    out.push_str("overrides to use:\n");
+    overrides.iter().for_each(|word| out.push_str(&format!("  {word}\n")));
     out
 }

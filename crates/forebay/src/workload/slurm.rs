@@ -7,7 +7,7 @@ use forebay_emulation::ranks::{Job, job_script};
 
 use super::run::data_folder;
 use super::source::{Source, refused};
-use crate::output::{Outcome, done};
+use crate::output::{Outcome, print_lines};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // What could not run is found here, not when the job has waited for its nodes.
     forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let data = args.data.clone().unwrap_or_else(|| data_folder(&workload));
-    done(&job_script(&Job {
+    print_lines(&job_script(&Job {
         workload: args.source.name.clone(),
         name: workload.name.clone(),
         data,
@@ -48,5 +48,6 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         accelerators: args.accelerators,
         threads: (workload.reader.read_threads * args.accelerators).max(1),
         overrides: args.source.overrides.clone(),
-    }))
+    }))?;
+    Ok(Outcome::Met)
 }
