@@ -1,4 +1,4 @@
-//! A few layers by themselves.
+//! A few layers on their own.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::layer::{Node, output_shape};
 use crate::shape::Shape;
 
-/// Layers without loss and optimiser: what goes in and comes out is the caller's. For tests and experiments.
+/// Layers without loss and optimiser; the caller provides inputs and gradients. For tests and experiments.
 pub struct Block<E: Engine> {
     engine: E,
     body: Body<E>,
@@ -24,7 +24,7 @@ impl<E: Engine> Block<E> {
     /// Plans the layers for batches of `batch` samples of shape `input`.
     ///
     /// # Errors
-    /// The layers do not fit each other, or the device fails.
+    /// When the layers do not fit together, or the device fails.
     pub fn new(engine: E, layers: &[Node], input: Shape, batch: usize, seed: u64) -> Result<Self> {
         let output = output_shape(layers, input)?;
         let body = Body::new(&engine, layers, input, batch, seed)?;
@@ -33,10 +33,10 @@ impl<E: Engine> Block<E> {
         Ok(Self { engine, body, x, dx, dy, input_len, output_len, step: 0 })
     }
 
-    /// What the layers make of `x`. Each pass in training is a step of its own for layers that draw lots.
+    /// The output of the layers for `x`. Each training pass counts as a step for layers with random behaviour.
     ///
     /// # Errors
-    /// The slice has another length than the batch, or the device fails.
+    /// When the slice does not have the length of the batch, or the device fails.
     pub fn forward(&mut self, x: &[f32], training: bool) -> Result<Vec<f32>> {
         Error::check_length("the input", self.input_len, x.len())?;
         self.engine.upload(x, &mut self.x)?;
@@ -45,10 +45,11 @@ impl<E: Engine> Block<E> {
         self.engine.download(self.body.sequence.output(), self.output_len)
     }
 
-    /// The gradient of the last input, given that of the output; those of the parameters can be read afterwards.
+    /// The gradient of the last input for a given gradient of the output. The parameters' gradients can be read
+    /// afterwards.
     ///
     /// # Errors
-    /// The slice has another length than the output, or the device fails.
+    /// When the slice does not have the length of the output, or the device fails.
     pub fn backward(&mut self, dy: &[f32]) -> Result<Vec<f32>> {
         Error::check_length("the gradient", self.output_len, dy.len())?;
         self.engine.upload(dy, &mut self.dy)?;
@@ -64,7 +65,7 @@ impl<E: Engine> Block<E> {
     /// A parameter or statistic.
     ///
     /// # Errors
-    /// There is none of this name, or the device fails.
+    /// When the name is unknown, or the device fails.
     pub fn value(&self, name: &str) -> Result<Cow<'_, [f32]>> {
         self.body.read(&self.engine, name, Part::Value)
     }
@@ -72,15 +73,15 @@ impl<E: Engine> Block<E> {
     /// Sets a parameter or statistic.
     ///
     /// # Errors
-    /// There is none of this name or length, or the device fails.
+    /// When the name is unknown, the length is wrong, or the device fails.
     pub fn set_value(&mut self, name: &str, values: &[f32]) -> Result<()> {
         self.body.write(&self.engine, name, Part::Value, values)
     }
 
-    /// A parameter's gradient in the last backward pass.
+    /// A parameter's gradient from the last backward pass.
     ///
     /// # Errors
-    /// There is none of this name, or the device fails.
+    /// When the name is unknown, or the device fails.
     pub fn gradient(&self, name: &str) -> Result<Cow<'_, [f32]>> {
         self.body.read(&self.engine, name, Part::Gradient)
     }

@@ -1,4 +1,4 @@
-//! Layers with their parameters on an engine: what a network and a block have in common.
+//! Layers with their parameters on an engine: the common part of a network and a block.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,9 @@ pub(crate) struct Body<E: Engine> {
 impl<E: Engine> Body<E> {
     pub(crate) fn new(engine: &E, nodes: &[Node], input: Shape, batch: usize, seed: u64) -> Result<Self> {
         if nodes.is_empty() || batch == 0 || input.is_empty() {
-            return Err(Error::Order("layers, samples of a batch and values of a sample must each be at least one"));
+            return Err(Error::Order(
+                "a network needs at least one layer, one sample per batch and one value per sample",
+            ));
         }
         check_size("input", &[batch, input.height, input.width, input.channels])?;
         let mut builder = Builder::new(engine, batch, seed);
@@ -31,7 +33,7 @@ impl<E: Engine> Body<E> {
         self.sequence.forward(&mut Run { engine, store, spare, training, step }, x)
     }
 
-    /// Backward after a forward pass in training.
+    /// The backward pass; requires a forward pass in training mode.
     pub(crate) fn backward(
         &mut self,
         engine: &E,
@@ -44,10 +46,10 @@ impl<E: Engine> Body<E> {
         self.sequence.backward(&mut Run { engine, store, spare, training: true, step }, x, dy, dx)
     }
 
-    /// The number and description of the slot of this name.
+    /// The index and description of the slot with this name.
     pub(crate) fn slot(&self, name: &str) -> Result<(SlotId, &SlotName)> {
         let found = self.names.iter().position(|slot| slot.name == name);
-        let missing = || Error::State(format!("there is no parameter \"{name}\""));
+        let missing = || Error::State(format!("no parameter named \"{name}\""));
         found.map(|i| (SlotId(i), &self.names[i])).ok_or_else(missing)
     }
 

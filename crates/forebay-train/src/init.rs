@@ -1,7 +1,7 @@
-//! First values of weights, from a seed.
+//! Initial values of weights, from a seed.
 //!
-//! Value *i* of a parameter depends on the seed, the parameter's place in the network and *i* alone, and only on
-//! operations that every machine rounds alike: the same seed is the same network everywhere.
+//! Value *i* of a parameter depends only on the seed, the parameter's index in the network and *i*, and uses only
+//! operations that every machine rounds in the same way: the same seed gives the same network everywhere.
 
 use forebay_units::random::{Random, at};
 
@@ -19,7 +19,7 @@ pub enum Init {
     XavierUniform,
     /// Normal with variance 2 / (fan-in + fan-out).
     XavierNormal,
-    /// Normal with this deviation: small before a softmax, so that the first guess is that all classes are alike.
+    /// Normal with this deviation: small before a softmax, so all classes start equally likely.
     Normal(f64),
     Constant(f32),
 }
@@ -32,7 +32,7 @@ pub(crate) struct Fan {
 }
 
 impl Init {
-    /// `len` values for parameter number `index` of a network.
+    /// `len` values for the parameter with this index.
     pub(crate) fn values(self, len: usize, fan: Fan, seed: u64, index: u64) -> Result<Vec<f32>> {
         let both = (fan.fan_in + fan.fan_out) as f64;
         match self {

@@ -1,13 +1,13 @@
-//! What the samples of a batch are.
+//! The labels of a batch.
 
 use crate::error::{Error, Result};
 use crate::room::{collected, filled};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Labels<'a> {
-    /// A class number per sample, 0 to the number of classes less one.
+    /// One class per sample, from 0.
     Index(&'a [i64]),
-    /// One row per sample, one value per class: the class's share in the sample.
+    /// One row per sample, one value per class: the weight of the class in the sample.
     OneHot(&'a [f32]),
 }
 

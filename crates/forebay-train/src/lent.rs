@@ -1,12 +1,12 @@
-//! Memory that belongs to the caller: batches that are lent until they have left the host, and pages that are locked so that a device
-//! can fetch from them by itself.
+//! Memory owned by the caller: batches lent until they have left the host, and pages locked so that a device can copy
+//! from them directly.
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Something that holds the pixels of a batch, handed over until they have been copied.
+/// Holds the pixels of a batch until they have been copied.
 ///
-/// Law: as long as it is not dropped, `floats` gives the same slice, and nothing writes to it. A device may read it at any moment
+/// Law: until it is dropped, `floats` returns the same slice and nothing writes to it. A device may read it at any time
 /// until then.
 pub trait Lent: Send {
     /// The pixels, NHWC.
@@ -25,9 +25,10 @@ impl Lent for Arc<Vec<f32>> {
     }
 }
 
-/// Memory of the host that stays where it is until it is dropped.
+/// Host memory that does not move until it is dropped.
 ///
-/// Law: `address` and `n_bytes` never change, and the range is mapped, to be read and written, as long as this lives.
+/// Law: `address` and `n_bytes` never change, and the range stays mapped, readable and writable, while this value
+/// lives.
 pub trait HostMemory: Send + Sync {
     fn address(&self) -> *const u8;
     fn n_bytes(&self) -> usize;
@@ -43,14 +44,14 @@ impl HostMemory for Vec<f32> {
     }
 }
 
-/// Keeps pages where a device can fetch from them. Dropping it waits for copies under way, then lets them go.
+/// Keeps pages accessible to a device. Dropping it waits for copies in progress, then unlocks them.
 #[must_use = "the pages are locked as long as this lives"]
 pub struct PageLock {
     _guard: Option<Box<dyn Any + Send>>,
 }
 
 impl PageLock {
-    /// For an engine that reads the host's memory anyway.
+    /// For an engine that reads host memory anyway.
     pub(crate) fn unneeded() -> Self {
         Self { _guard: None }
     }

@@ -1,18 +1,18 @@
-//! What consumes batches: layers, AlexNet, ResNet-50, Adam and SGD, and the emulated accelerator.
+//! Consumers of batches: networks (AlexNet, ResNet-50) with Adam and SGD, and an emulated accelerator.
 //!
 //! A [`Model`] is a list of layers; a [`Network`] is a model planned on an [`Engine`] for one batch size, with its
 //! parameters and an [`Optimizer`]. Batches are what the pipeline delivers: NHWC floats and labels.
 //!
-//! It is not a general framework: there is no graph to build at run time and no automatic differentiation, each layer
-//! knows its own backward pass. It reads no files; [`Network::state`] gives what a checkpoint must keep.
+//! It is not a general framework: no graph is built at run time and nothing is differentiated automatically; each layer
+//! has its own backward pass. It reads no files; [`Network::state`] returns what a checkpoint must store.
 //!
 //! # Limits
-//! Convolutions and pools are square. A training step takes exactly the batch it was planned for; evaluation takes fewer too.
-//! Strides, margins and filters' sides are at most 1,024, a batch between two layers at most 2⁴⁰ values; what the system has no memory
-//! for is an error.
+//! Convolutions and pools are square. A training step needs exactly the planned batch size; evaluation accepts fewer
+//! samples. Strides, padding and filter sides are at most 1,024, and a batch between two layers has at most 2⁴⁰ values.
+//! Running out of memory is an error, not a crash.
 //!
 //! # Same seed, same losses
-//! On the CPU the losses of a seed are the same to the last bit for any number of threads.
+//! On the CPU, losses are bit-identical for the same seed and any number of threads.
 //!
 //! ```
 //! use forebay_train::{Cpu, Labels, Model, Network, Settings};

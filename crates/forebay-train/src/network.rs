@@ -1,7 +1,8 @@
 //! A model being trained.
 //!
-//! A step has three parts, so that the next batch can be on its way while the device computes: [`stage`](Network::stage) sends
-//! a batch, [`start`](Network::start) begins a step on the oldest batch that was sent, [`finish`](Network::finish) waits for its loss.
+//! A step has three parts, so the next batch can be transferred while the device computes: [`stage`](Network::stage)
+//! sends a batch, [`start`](Network::start) begins a step on the oldest staged batch, and [`finish`](Network::finish)
+//! waits for its loss.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,17 +19,17 @@ use crate::shape::Shape;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub batch: usize,
-    /// What weights and dropout are drawn from.
+    /// The seed of weights and dropout.
     pub seed: u64,
     pub optimizer: Optimizer,
-    /// What is done to pixels first; `None` takes them as they are.
+    /// Normalisation of pixels; `None` uses them unchanged.
     pub normalize: Option<Normalize>,
-    /// Batches that can be on the device or on the way to it, at least 1.
+    /// Number of batches that can be on the device or in transfer to it, at least 1.
     pub places: usize,
 }
 
 impl Settings {
-    /// Adam with its usual constants on pixels as they are, one batch at a time.
+    /// Adam with its usual constants, unchanged pixels, one batch at a time.
     pub fn new(batch: usize, seed: u64) -> Self {
         Self { batch, seed, optimizer: Optimizer::Adam(Adam::default()), normalize: None, places: 1 }
     }
@@ -36,11 +37,11 @@ impl Settings {
 
 /// Where the pixels of a batch are.
 enum Pixels<'a> {
-    /// Already in the place's own memory, filled in by the caller.
+    /// Already in the slot's own memory, filled by the caller.
     Filled,
     /// In the caller's memory, read before the call returns.
     Copied(&'a [f32]),
-    /// Kept here until they have left the host, then given back.
+    /// Kept here until they have left the host, then released.
     Lent(Box<dyn Lent>),
 }
 
@@ -58,7 +59,7 @@ pub struct Network<E: Engine> {
     batch: usize,
     free: Vec<E::Input>,
     staged: VecDeque<E::Input>,
-    /// The place of batches that are only looked at; made when first needed.
+    /// The slot for evaluation batches; created on first use.
     visitor: Option<E::Input>,
     is_running: bool,
 }
@@ -67,12 +68,12 @@ impl<E: Engine> Network<E> {
     /// Plans a model and draws its weights.
     ///
     /// # Errors
-    /// The model's layers do not fit each other, settings are out of range, or the device fails.
+    /// When the layers do not fit together, settings are out of range, or the device fails.
     pub fn new(engine: E, model: &Model, settings: Settings) -> Result<Self> {
         let (image, n_classes) = (model.input, model.n_classes()?);
         let Settings { batch, seed, optimizer, normalize, places } = settings;
         if places == 0 {
-            return Err(Error::Order("a network needs at least one place for a batch"));
+            return Err(Error::Order("a network needs at least one input slot"));
         }
         let normalize = normalize.unwrap_or_else(|| Normalize::identity(image.channels));
         Error::check_length("the scale of pixels", image.channels, normalize.scale.len())?;
@@ -99,35 +100,36 @@ impl<E: Engine> Network<E> {
         })
     }
 
-    /// One step: the loss of the batch before its gradients changed the parameters.
+    /// One step; returns the loss of the batch before its gradients changed the parameters.
     ///
     /// # Errors
-    /// The batch has the wrong size or labels, other batches are staged, or the device fails.
+    /// When the batch has the wrong size or labels, other batches are staged, or the device fails.
     pub fn step(&mut self, images: &[f32], labels: Labels<'_>) -> Result<f32> {
         if !self.staged.is_empty() || self.is_running {
-            return Err(Error::Order("a whole step was asked for while another batch is staged or computed"));
+            return Err(Error::Order("`step` called while another batch is staged or computed"));
         }
         self.stage(images, labels)?;
         self.start()?;
         self.finish()
     }
 
-    /// Sends a batch towards the device: pixels as NHWC floats.
+    /// Starts the transfer of a batch to the device: pixels as NHWC floats.
     ///
     /// # Errors
-    /// No place is free, the batch has the wrong size or labels, or the device fails.
+    /// When no slot is free, the batch has the wrong size or labels, or the device fails.
     pub fn stage(&mut self, images: &[f32], labels: Labels<'_>) -> Result<()> {
         Error::check_length("the images of a step", self.batch * self.image.len(), images.len())?;
         self.send(Pixels::Copied(images), labels)
     }
 
-    /// The pixels of the next batch, to be filled in place and sent by [`stage_filled`](Self::stage_filled). They lie where the device can
-    /// fetch them, which saves a copy; what they hold is what they were last filled with. Waits until they have left.
+    /// The pixels of the next batch, to be filled in place and sent by [`stage_filled`](Self::stage_filled). They are
+    /// in memory that the device can access directly, which saves a copy; they still hold their previous content. Waits
+    /// until the previous batch has left.
     ///
     /// # Errors
-    /// No place is free, or the device fails.
+    /// When no slot is free, or the device fails.
     pub fn pixels(&mut self) -> Result<&mut [f32]> {
-        let input = self.free.last_mut().ok_or(Error::Order("no place is free for another batch"))?;
+        let input = self.free.last_mut().ok_or(Error::Order("no input slot is free"))?;
         Ok(&mut self.engine.staging(input)?[..self.batch * self.image.len()])
     }
 
@@ -140,9 +142,9 @@ impl<E: Engine> Network<E> {
         self.send(Pixels::Filled, labels)
     }
 
-    /// As [`stage`](Self::stage), of pixels that are kept until they have left the host's memory: no copy is made where the device can
-    /// fetch them by itself, see [`lock_pages`](Self::lock_pages). They are dropped by the first of `is_done`, `stage…`, `start`, `finish`
-    /// and `wait_arrived` that finds them gone.
+    /// Like [`stage`](Self::stage), but takes ownership of the pixels until they have left host memory: no copy is made
+    /// if the device can access them directly, see [`lock_pages`](Self::lock_pages). They are dropped by the first of
+    /// `is_done`, `stage…`, `start`, `finish` and `wait_arrived` that finds them copied.
     ///
     /// # Errors
     /// As [`stage`](Self::stage); the pixels are dropped then too.
@@ -151,11 +153,11 @@ impl<E: Engine> Network<E> {
         self.send(Pixels::Lent(images), labels)
     }
 
-    /// Locks pages of the host's memory, so that what is lent from them is fetched by the device itself. Does nothing where that
-    /// needs no lock.
+    /// Locks pages of host memory, so the device copies lent batches from them directly. Does nothing if no lock is
+    /// needed.
     ///
     /// # Errors
-    /// The system does not lock so much, or it is locked already. Batches can be lent all the same.
+    /// When the system refuses to lock that much, or the memory is locked already. Batches can be lent regardless.
     pub fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock> {
         self.engine.lock_pages(memory)
     }
@@ -163,7 +165,7 @@ impl<E: Engine> Network<E> {
     fn send(&mut self, images: Pixels<'_>, labels: Labels<'_>) -> Result<()> {
         let targets = labels.targets(self.batch, self.n_classes)?;
         self.reclaim()?;
-        let mut input = self.free.pop().ok_or(Error::Order("no place is free for another batch"))?;
+        let mut input = self.free.pop().ok_or(Error::Order("no input slot is free"))?;
         let sent = match images {
             Pixels::Filled => self.engine.stage(&mut input, None, &targets, &self.normalize),
             Pixels::Copied(images) => self.engine.stage(&mut input, Some(images), &targets, &self.normalize),
@@ -173,7 +175,7 @@ impl<E: Engine> Network<E> {
         sent
     }
 
-    /// Lets go of what was lent and has left the host.
+    /// Releases lent memory that has left the host.
     fn reclaim(&mut self) -> Result<()> {
         self.free.iter_mut().chain(&mut self.staged).try_for_each(|input| self.engine.reclaim(input))
     }
@@ -181,13 +183,13 @@ impl<E: Engine> Network<E> {
     /// Waits until all staged batches are on the device.
     ///
     /// # Errors
-    /// The device fails.
+    /// When the device fails.
     pub fn wait_arrived(&mut self) -> Result<()> {
         self.engine.wait_arrived()?;
         self.reclaim()
     }
 
-    /// How many batches can still be staged.
+    /// How many more batches can be staged.
     pub fn n_free(&self) -> usize {
         self.free.len()
     }
@@ -195,13 +197,13 @@ impl<E: Engine> Network<E> {
     /// Begins a step on the oldest staged batch. May return before it is done.
     ///
     /// # Errors
-    /// None is staged, the last step was not finished, or the device fails.
+    /// When no batch is staged, the last step was not finished, or the device fails.
     pub fn start(&mut self) -> Result<()> {
         if self.is_running {
-            return Err(Error::Order("a step was started before the last one was finished"));
+            return Err(Error::Order("`start` called before the last step was finished"));
         }
         self.reclaim()?;
-        let mut input = self.staged.pop_front().ok_or(Error::Order("a step was started and no batch is staged"))?;
+        let mut input = self.staged.pop_front().ok_or(Error::Order("`start` called with no batch staged"))?;
         self.n_steps += 1;
         let Self { engine, body, loss, n_steps, batch, n_classes, .. } = self;
         let x = engine.images(&input)?;
@@ -215,26 +217,26 @@ impl<E: Engine> Network<E> {
         })?;
         self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))?;
         self.engine.release(&mut input)?;
-        // Behind the others: the last is the one whose pixels the caller may be filling.
+        // At the front: the caller may be filling the pixels of the last one.
         self.free.insert(0, input);
         self.is_running = true;
         Ok(())
     }
 
-    /// Waits for the step that was started, and gives its loss.
+    /// Waits for the started step and returns its loss.
     ///
     /// # Errors
-    /// None was started, or the device fails.
+    /// When no step was started, or the device fails.
     pub fn finish(&mut self) -> Result<f32> {
         if !std::mem::take(&mut self.is_running) {
-            return Err(Error::Order("a step was finished that was not started"));
+            return Err(Error::Order("`finish` called without a started step"));
         }
         let judgement = self.engine.judgement(&self.loss)?;
         self.reclaim()?;
         Ok(judgement.loss)
     }
 
-    /// An error where a batch is on its way or a step under way.
+    /// Returns an error if a batch is in transfer or a step in progress.
     pub(crate) fn check_idle(&self) -> Result<()> {
         match self.is_running || !self.staged.is_empty() {
             true => Err(Error::Order("a batch is staged or a step not finished")),
@@ -242,22 +244,22 @@ impl<E: Engine> Network<E> {
         }
     }
 
-    /// Whether the step that was started is done, so that [`finish`](Self::finish) would not wait.
+    /// Whether the started step is done, so [`finish`](Self::finish) would not wait.
     ///
     /// # Errors
-    /// None was started, or the device fails.
+    /// When no step was started, or the device fails.
     pub fn is_done(&mut self) -> Result<bool> {
         if !self.is_running {
-            return Err(Error::Order("a step was asked after that was not started"));
+            return Err(Error::Order("`is_done` called without a started step"));
         }
         self.reclaim()?;
         self.engine.is_idle()
     }
 
-    /// Loss and hits on samples that nothing is learnt from: at most a batch of them.
+    /// Loss and correct predictions on samples without learning from them: at most one batch.
     ///
     /// # Errors
-    /// More samples than a batch, wrong labels, a step not finished, or the device fails.
+    /// When there are more samples than a batch, labels are wrong, a step is not finished, or the device fails.
     pub fn evaluate(&mut self, images: &[f32], labels: Labels<'_>) -> Result<Judgement> {
         let n = self.n_samples(images)?;
         let targets = labels.targets(n, self.n_classes)?;
@@ -267,10 +269,10 @@ impl<E: Engine> Network<E> {
         self.engine.judgement(&self.loss)
     }
 
-    /// The outputs for at most a batch of images, one row of classes per sample, before the softmax.
+    /// The outputs before the softmax for at most one batch of images, one row of classes per sample.
     ///
     /// # Errors
-    /// More images than a batch, a step not finished, or the device fails.
+    /// When there are more images than a batch, a step is not finished, or the device fails.
     pub fn predict(&mut self, images: &[f32]) -> Result<Vec<f32>> {
         let n = self.n_samples(images)?;
         self.look(images, &[])?;
@@ -286,7 +288,7 @@ impl<E: Engine> Network<E> {
     /// A forward pass without dropout or an update.
     fn look(&mut self, images: &[f32], targets: &[f32]) -> Result<()> {
         if self.is_running {
-            return Err(Error::Order("the network was asked before the last step was finished"));
+            return Err(Error::Order("evaluation requested before the last step was finished"));
         }
         let mut input = match self.visitor.take() {
             Some(input) => input,

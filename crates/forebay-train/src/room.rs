@@ -1,15 +1,15 @@
-//! Vectors that may be too large: no memory for one is an error, not the end of the program.
+//! Fallible allocation of vectors: running out of memory is an error, not an abort.
 
 use crate::error::{Error, Result};
 
-/// `vec![value; len]`, but running out of memory is an error and not an abort.
+/// `vec![value; len]`, but running out of memory is an error instead of an abort.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut values = empty(len)?;
     values.resize(len, value);
     Ok(values)
 }
 
-/// All values of an iterator that says how many it has.
+/// Collects an iterator with an exact length.
 pub(crate) fn collected<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut all = empty(values.len())?;
     all.extend(values);

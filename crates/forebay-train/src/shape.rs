@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Height, width and channels; channels lie side by side in memory (NHWC). A vector is 1 × 1 × its length.
+/// Height, width and channels, with channels contiguous in memory (NHWC). A vector is 1 × 1 × its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub height: usize,

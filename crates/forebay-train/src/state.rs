@@ -1,4 +1,4 @@
-//! What a checkpoint must keep of a network.
+//! The state of a network that a checkpoint must store.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use crate::view::Title;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<'a> {
-    /// The parameter's or statistic's name; an optimiser's moment is called `parameter.moment`.
+    /// The name of the parameter or statistic; an optimiser's moment is named `parameter.moment`.
     pub name: String,
     /// Its dimensions: filters are filter, row, column, channel; matrices are output, input.
     pub shape: Vec<usize>,
-    /// Its values; borrowed from the network where the host computes.
+    /// Its values; borrowed from the network if it is on the host.
     pub values: Cow<'a, [f32]>,
 }
 
-/// All that the next step depends on, besides the model and the settings.
+/// Everything that the next step depends on, besides the model and the settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State<'a> {
     /// Optimiser steps so far; Adam's bias correction depends on it.
@@ -29,7 +29,7 @@ pub struct State<'a> {
 }
 
 impl State<'_> {
-    /// The same, kept apart from the network.
+    /// An owned copy, independent of the network.
     pub fn into_owned(self) -> State<'static> {
         let own = |entry: Entry<'_>| Entry {
             name: entry.name,
@@ -40,7 +40,7 @@ impl State<'_> {
     }
 }
 
-/// Where an entry lies in the network.
+/// The location of an entry in the network.
 pub(crate) struct Place {
     name: String,
     shape: Vec<usize>,
@@ -49,17 +49,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where it lies, and what it is called.
+    /// Its location and name.
     pub(crate) fn apart(self) -> ((SlotId, Part), Title) {
         ((self.slot, self.part), Title { name: self.name, shape: self.shape })
     }
 }
 
 impl<E: Engine> Network<E> {
-    /// What a checkpoint must keep. A network loaded with it makes the same steps as this one.
+    /// The state to store in a checkpoint. A network that loads it makes the same steps as this one.
     ///
     /// # Errors
-    /// The device fails.
+    /// When the device fails.
     pub fn state(&self) -> Result<State<'_>> {
         let mut entries = Vec::new();
         for Place { name, shape, slot, part } in self.places() {
@@ -68,10 +68,10 @@ impl<E: Engine> Network<E> {
         Ok(State { n_steps: self.n_steps, entries })
     }
 
-    /// Goes back to a saved state of the same model and optimiser.
+    /// Loads a saved state of the same model and optimiser.
     ///
     /// # Errors
-    /// An entry is missing, has another shape, or is one too many; then nothing has changed. Or the device fails.
+    /// When an entry is missing, unexpected, or has another shape; nothing has changed then. Or when the device fails.
     pub fn load_state(&mut self, state: &State<'_>) -> Result<()> {
         let places = self.places();
         let mut found = Vec::with_capacity(places.len());
@@ -88,16 +88,16 @@ impl<E: Engine> Network<E> {
         Ok(())
     }
 
-    /// Goes back to the weights that its seed drew, with no step made. As a new network, without the time that planning takes.
+    /// Resets to the initial weights of the seed, with no step made. Like a new network, without the time for planning.
     ///
     /// # Errors
-    /// A batch is staged or a step not finished. Or the device fails.
+    /// When a batch is staged, a step is not finished, or the device fails.
     pub fn reset(&mut self) -> Result<()> {
         self.check_idle()?;
         for Place { slot, part, .. } in self.places() {
             let SlotName { shape, init, fan, .. } = &self.body.names[slot.0];
             let len = shape.iter().product();
-            // A moment begins with nothing.
+            // Moments start at zero.
             let init = if part == Part::Value { *init } else { Init::Constant(0.0) };
             let values = init.values(len, *fan, self.seed, slot.0 as u64)?;
             self.engine.write(&mut self.body.store, slot, part, &values)?;

@@ -1,7 +1,7 @@
-//! A network's state where it lies, to be copied out a piece at a time.
+//! A network's state in place, to be copied out in pieces.
 //!
-//! A host's values are borrowed. A device's are fetched: the caller that saves them says where each piece is to go, so that they
-//! cross the bus once, straight into the memory they are saved from, and all of them on one wait.
+//! Host values are borrowed; device values are copied. The caller says where each piece goes, so values cross the bus
+//! once, directly into the buffer they are saved from, with a single wait for all of them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::lent::{HostMemory, PageLock};
 use crate::network::Network;
 
-/// A piece of an entry, and where it is to go.
+/// A piece of an entry and its destination.
 #[derive(Debug)]
 pub struct Fetch<'a> {
     pub entry: usize,
@@ -20,23 +20,24 @@ pub struct Fetch<'a> {
 }
 
 pub trait Remote: Sync {
-    /// Copies all pieces to the host, from any thread; returns when they are there.
+    /// Copies all pieces to the host, from any thread; returns when they have arrived.
     ///
     /// # Errors
-    /// The device fails.
+    /// When the device fails.
     ///
     /// # Panics
-    /// When a piece reaches past its entry.
+    /// When a piece exceeds its entry.
     fn fetch(&self, pieces: &mut [Fetch<'_>]) -> Result<()>;
 
-    /// Locks pages, so that the device copies to them at its full rate.
+    /// Locks pages, so the device copies to them at full rate.
     ///
     /// # Errors
-    /// The system does not lock so much, or it is locked already. Pieces can be fetched there all the same.
+    /// When the system refuses to lock that much, or the memory is locked already. Pieces can be copied there
+    /// regardless.
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock>;
 }
 
-/// Where the values of a state are.
+/// The location of a state's values.
 pub enum Values<'a> {
     Here(Vec<Cow<'a, [f32]>>),
     There(Box<dyn Remote + 'a>),
@@ -49,19 +50,19 @@ pub struct Title {
     pub shape: Vec<usize>,
 }
 
-/// All that the next step depends on, besides the model and the settings; as long as it lives, no step can be made.
+/// Everything that the next step depends on, besides the model and the settings. No step can be made while it lives.
 pub struct View<'a> {
     pub n_steps: u64,
-    /// What there is, in the order of [`State::entries`](crate::State).
+    /// Its entries, in the order of [`State::entries`](crate::State).
     pub titles: Vec<Title>,
     pub values: Values<'a>,
 }
 
 impl<E: Engine> Network<E> {
-    /// What a checkpoint must keep, without a copy. [`state`](Self::state) is the same, copied to the host.
+    /// The state to store in a checkpoint, without a copy. [`state`](Self::state) is the same, copied to the host.
     ///
     /// # Errors
-    /// The device fails.
+    /// When the device fails.
     pub fn view(&self) -> Result<View<'_>> {
         let (wanted, titles) = self.places().into_iter().map(|place| place.apart()).unzip::<_, _, Vec<_>, _>();
         Ok(View { n_steps: self.n_steps, titles, values: self.engine.view(&self.body.store, &wanted)? })

@@ -1,4 +1,4 @@
-//! How long the steps of an emulated accelerator take.
+//! The distribution of step times of an emulated accelerator.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use forebay_units::random::Random;
 /// Poisson-distributed times are whole multiples of this.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A law of step times. No draw is negative: the normal law is drawn anew until it is not.
+/// A distribution of step times. Draws are never negative: a negative draw of the normal distribution is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Law {
     Constant(Duration),
     Uniform(Duration, Duration),
-    /// A bell around the mean, with a standard deviation.
+    /// Normal distribution with a mean and a standard deviation.
     Normal(Duration, Duration),
     Exponential(Duration),
     /// The sum of `shape` exponential times of mean `scale`.
@@ -24,7 +24,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// The mean of the steps. Of the normal law, that before negative draws are left out.
+    /// Mean step time. For the normal distribution, the mean before negative draws are rejected.
     pub fn mean(&self) -> Duration {
         match self {
             Self::Constant(mean) | Self::Normal(mean, _) | Self::Exponential(mean) | Self::Poisson(mean) => *mean,

@@ -1,7 +1,7 @@
-//! An accelerator that is not there: it takes the time of one.
+//! An emulated accelerator: computes nothing, but takes as long as a real one would.
 //!
-//! A step lasts as long as its law says, on the clock it is given. What is reported is what the clock showed, never what was
-//! asked for: a machine that wakes late makes longer steps, and the record must say so.
+//! A step lasts as long as its distribution says, on the given clock. The reported time is the clock's, never the
+//! requested one: a machine that wakes up late makes longer steps, and the record shows it.
 
 mod law;
 mod parse;
@@ -20,16 +20,16 @@ use crate::rng::random;
 /// How often a step that can be stopped checks its flag.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
-/// What the thread does while the accelerator "computes".
+/// What the host thread does during a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// It sleeps, as a host that waits for a device: other threads have its core.
+    /// Sleeps, like a host that waits for a device: other threads can use its core.
     Sleeping,
-    /// It keeps its core busy, as a host that computes itself.
+    /// Keeps its core busy, like a host that computes by itself.
     Busy,
 }
 
-/// What is emulated: how long a step takes, and what the host does meanwhile.
+/// What to emulate: the time of a step, and what the host does meanwhile.
 ///
 /// Written `emulated:LAW` or `emulated:LAW,busy`, where LAW is a duration or one of `uniform(FROM,TO)`, `normal(MEAN,DEVIATION)`,
 /// `exponential(MEAN)`, `gamma(SHAPE,SCALE)`, `poisson(MEAN)`.
@@ -41,9 +41,9 @@ pub struct Emulation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EmulatedStep {
-    /// The step's time by the law.
+    /// The step time drawn from the distribution.
     pub drawn: Duration,
-    /// The step's time by the clock: longer than `drawn` by what waking up takes.
+    /// The step time measured by the clock: longer than `drawn` by the wake-up delay.
     pub taken: Duration,
 }
 
@@ -54,20 +54,20 @@ pub struct EmulatedAccelerator {
 }
 
 impl EmulatedAccelerator {
-    /// Draws its steps from `seed` and spends them on `clock`.
+    /// Draws step times from `seed` and spends them on `clock`.
     pub fn new(emulation: Emulation, seed: u64, clock: Arc<dyn Clock>) -> Self {
-        // A stream of its own, away from those that weights are drawn from.
+        // A separate stream from those that weights are drawn from.
         Self { emulation, rng: random(seed, u64::MAX), clock }
     }
 
-    /// Goes on as if so many steps had been made, in no time.
+    /// Skips this many steps without spending time.
     pub fn skip(&mut self, n_steps: u64) {
         for _ in 0..n_steps {
             self.emulation.law.draw(&mut self.rng);
         }
     }
 
-    /// Blocks for the time that the law draws, asleep or busy as the [`Manner`] says.
+    /// Blocks for the drawn time, asleep or busy according to [`Manner`].
     pub fn step(&mut self) -> EmulatedStep {
         let drawn = self.emulation.law.draw(&mut self.rng);
         let begin = self.clock.now_ns();
@@ -75,7 +75,7 @@ impl EmulatedAccelerator {
         EmulatedStep { drawn, taken: Duration::from_nanos(self.clock.now_ns() - begin) }
     }
 
-    /// The same, unless `stop` is set before or meanwhile: then there was no step.
+    /// The same, unless `stop` is set before or during the step; then no step was made.
     pub fn step_unless(&mut self, stop: &AtomicBool) -> Option<EmulatedStep> {
         let drawn = self.emulation.law.draw(&mut self.rng);
         let begin = self.clock.now_ns();
@@ -84,7 +84,7 @@ impl EmulatedAccelerator {
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
-            // Nobody wakes a sleeper when the flag is set.
+            // Setting the flag wakes no sleeper, so poll it.
             self.pass_until(deadline.min(self.clock.now_ns() + LOOK_FOR_STOP.as_nanos() as u64));
         }
         Some(EmulatedStep { drawn, taken: Duration::from_nanos(self.clock.now_ns() - begin) })

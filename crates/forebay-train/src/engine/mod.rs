@@ -1,9 +1,9 @@
-//! What computes: the operations that training needs, over tensors on a device.
+//! Engines: the operations that training needs, on tensors of a device.
 //!
-//! An engine is one folder here. Activations are NHWC in the engine's own precision; convolution weights are OHWI (one
-//! filter after the other, each as it lies over the image); parameters, their gradients and the optimiser's moments are
-//! f32 in one *store*, so that an update is one sweep over memory. Operations that gain from it are fused:
-//! convolution and linear layers take bias and ReLU along, batch norm and the residual sum take ReLU along.
+//! Each engine is one folder here. Activations are NHWC in the engine's own precision; convolution weights are OHWI
+//! (filter after filter, each in the layout of the image). Parameters, their gradients and the optimiser's moments are
+//! f32 in one *store*, so an update is one sweep over memory. Some operations are fused for speed: convolution and
+//! linear layers include bias and ReLU; batch norm and the residual sum include ReLU.
 
 mod cpu;
 mod cuda;
@@ -26,20 +26,20 @@ use crate::view::Values;
 pub struct ConvShape {
     pub batch: usize,
     pub input: Shape,
-    /// What comes out; its channels are the filters.
+    /// The output; its channels are the filters.
     pub output: Shape,
     /// Height and width of a filter, in pixels.
     pub kernel: usize,
-    /// Pixels from one place to the next.
+    /// Pixels from one position to the next.
     pub stride: usize,
     /// Rows and columns of zeros on every side.
     pub padding: usize,
-    /// Parts that channels and filters are cut into; each filter sees its part alone.
+    /// Number of groups of channels and filters; each filter sees only its group.
     pub groups: usize,
 }
 
 impl ConvShape {
-    /// Values per filter: with groups, a filter sees only its part of the channels.
+    /// Values per filter: with groups, a filter sees only part of the channels.
     pub fn filter_len(&self) -> usize {
         self.kernel * self.kernel * self.input.channels / self.groups
     }
@@ -60,23 +60,23 @@ pub struct PoolShape {
     pub kernel: usize,
     /// Pixels from one window to the next.
     pub stride: usize,
-    /// Rows and columns around the image that never win a maximum.
+    /// Rows and columns around the image that never are a maximum.
     pub padding: usize,
 }
 
-/// What a slot of the store holds.
+/// The kind of values in a slot of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotKind {
-    /// OHWI: one filter after the other, each as it lies over the image.
+    /// OHWI: filter after filter, each in the layout of the image.
     ConvWeight,
     LinearWeight,
     /// Biases, and batch norm's scale and shift.
     Vector,
-    /// Running statistics: kept and saved, never touched by an optimiser.
+    /// Running statistics: kept and saved, never changed by an optimiser.
     Statistic,
 }
 
-/// A parameter or statistic to be placed in a store.
+/// A parameter or statistic to place in a store.
 #[derive(Debug, Clone)]
 pub struct Slot {
     pub kind: SlotKind,
@@ -105,16 +105,16 @@ pub struct NormSlots {
 
 #[derive(Debug, Clone, Copy)]
 pub struct NormShape {
-    /// Samples times pixels: what a channel's statistics are taken over.
+    /// Samples times pixels: the number of values behind a channel's statistics.
     pub rows: usize,
     pub channels: usize,
-    /// Added to the variance under the root.
+    /// Added to the variance under the square root.
     pub epsilon: f32,
-    /// Share of the newest batch in the running statistics.
+    /// Weight of the newest batch in the running statistics.
     pub momentum: f32,
 }
 
-/// How pixels become the first layer's input: `pixel * scale + shift`, by channel.
+/// How pixels become the first layer's input: `pixel * scale + shift` per channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalize {
     pub scale: Vec<f32>,
@@ -134,12 +134,12 @@ impl Normalize {
     }
 }
 
-/// A value is kept by dropout when the upper 32 bits of its random number reach this.
+/// Dropout keeps a value when the upper 32 bits of its random number reach this.
 fn keep_limit(rate: f32) -> u64 {
     (f64::from(rate) * 4_294_967_296.0) as u64
 }
 
-/// What a loss layer found in a batch.
+/// Result of a loss layer for a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
     /// Mean cross-entropy over the batch.
@@ -150,45 +150,45 @@ pub struct Judgement {
 
 /// Operations on a device.
 ///
-/// Laws: operations take effect in the order they are called in, as far as their results can be seen; those of the same
-/// arguments give the same bits on the CPU. Lengths are the caller's promise: a tensor may be longer than what an
-/// operation uses of it, never shorter. `Err` means that the device failed; the engine is then of no further use.
+/// Laws: operations take effect in the order of the calls, as far as results are visible; on the CPU, the same
+/// arguments give the same bits. The caller guarantees lengths: a tensor may be longer than an operation needs, never
+/// shorter. `Err` means that the device failed; the engine cannot be used any more.
 pub trait Engine: Send + Sized + 'static {
     type Tensor: Send;
     /// All parameters and statistics of a network.
     type Store: Send;
-    /// A place for one batch on its way to the device.
+    /// A slot for one batch in transfer to the device.
     type Input: Send;
     type Conv: Send;
     type Linear: Send;
-    /// A planned batch norm, with what backward needs of forward.
+    /// A planned batch norm, with what backward needs from forward.
     type Norm: Send;
-    /// A planned max pool, with the places of the maxima.
+    /// A planned max pool, with the positions of the maxima.
     type MaxPool: Send;
     type Loss: Send;
 
-    /// The device in words, for records: "cpu, 2 threads, avx512".
+    /// A description of the device for records: "cpu, 2 threads, avx512".
     fn describe(&self) -> String;
 
     fn tensor(&self, len: usize) -> Result<Self::Tensor>;
     fn upload(&self, values: &[f32], to: &mut Self::Tensor) -> Result<()>;
-    /// The first `len` values, to the host. Waits for all operations before it.
+    /// Copies the first `len` values to the host. Waits for all previous operations.
     fn download(&self, from: &Self::Tensor, len: usize) -> Result<Vec<f32>>;
 
     fn store(&self, slots: Vec<Slot>) -> Result<Self::Store>;
-    /// A slot's values; borrowed where host and device are one. Statistics have nothing but a value.
+    /// A slot's values; borrowed if host and device share memory. Statistics only have a value.
     fn read<'a>(&self, store: &'a Self::Store, slot: SlotId, part: Part) -> Result<Cow<'a, [f32]>>;
-    /// Values where they lie, in this order; statistics have nothing but a value.
+    /// Values in place, in this order; statistics only have a value.
     fn view<'a>(&'a self, store: &'a Self::Store, wanted: &[(SlotId, Part)]) -> Result<Values<'a>>;
     fn write(&self, store: &mut Self::Store, slot: SlotId, part: Part, values: &[f32]) -> Result<()>;
-    /// Applies the optimiser to every parameter. Statistics stay as they are.
+    /// Applies the optimiser to every parameter. Statistics are unchanged.
     fn update(&self, store: &mut Self::Store, rule: &Rule) -> Result<()>;
 
-    /// A place for a batch of images and their targets.
+    /// A slot for a batch of images and their targets.
     fn input(&self, batch: usize, image: Shape, n_classes: usize) -> Result<Self::Input>;
-    /// Pixels that can be filled in place, without a copy: what `stage` sends when it is given none.
+    /// Pixels to fill in place without a copy: `stage` sends these when it is given none.
     fn staging<'a>(&self, input: &'a mut Self::Input) -> Result<&'a mut [f32]>;
-    /// Sends a batch on its way. May return before it has arrived, and never reads the slices after returning.
+    /// Starts the transfer of a batch. May return before it has arrived; never reads the slices after returning.
     fn stage(
         &self,
         input: &mut Self::Input,
@@ -196,7 +196,8 @@ pub trait Engine: Send + Sized + 'static {
         targets: &[f32],
         normalize: &Normalize,
     ) -> Result<()>;
-    /// As `stage`, of pixels that are kept until they have left the host where that saves a copy, and let go at once where not.
+    /// Like `stage`, but takes ownership of the pixels until they have left the host if that saves a copy; otherwise
+    /// releases them at once.
     fn stage_lent(
         &self,
         input: &mut Self::Input,
@@ -204,23 +205,24 @@ pub trait Engine: Send + Sized + 'static {
         targets: &[f32],
         normalize: &Normalize,
     ) -> Result<()>;
-    /// Lets go of what was lent for this place, if it has left the host. Does not wait.
+    /// Releases memory lent for this slot if it has left the host. Does not wait.
     fn reclaim(&self, input: &mut Self::Input) -> Result<()>;
     /// Waits until all staged batches are on the device.
     fn wait_arrived(&self) -> Result<()>;
-    /// Whether all operations called so far are done; batches may still be on their way. Does not wait.
+    /// Whether all operations called so far are done; batches may still be in transfer. Does not wait.
     fn is_idle(&self) -> Result<bool>;
-    /// Locks pages, so that what is lent from them need not be copied on the host.
+    /// Locks pages, so batches lent from them need no copy on the host.
     fn lock_pages(&self, memory: Arc<dyn HostMemory>) -> Result<PageLock>;
-    /// The staged images; operations that follow wait for them.
+    /// The staged images; later operations wait for them.
     fn images<'a>(&self, input: &'a Self::Input) -> Result<&'a Self::Tensor>;
-    /// Calls `work`, which calls the operations of a training step on the staged batch: the same ones, on the same tensors, every time
-    /// this is called with the same place, but for `dropout`'s keys. So an engine may record them and play them back.
+    /// Calls `work`, which calls the operations of a training step on the staged batch. For the same slot these are
+    /// always the same operations on the same tensors, except for `dropout`'s keys, so an engine may record and replay
+    /// them.
     fn repeat(&self, input: &Self::Input, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let _ = input;
         work()
     }
-    /// Tells that all operations on the staged batch have been called, so that the place may be filled anew.
+    /// Marks the end of all operations on the staged batch: the slot may be filled again.
     fn release(&self, input: &mut Self::Input) -> Result<()>;
 
     fn conv(&self, shape: ConvShape) -> Result<Self::Conv>;
@@ -283,7 +285,7 @@ pub trait Engine: Send + Sized + 'static {
         dx: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// Where `relu` and y is not positive, dy becomes 0; then the bias' gradient is the sum of dy's rows.
+    /// If `relu`, sets dy to 0 where y is not positive; then the gradient of the bias is the sum of dy's rows.
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]
     fn bias_relu_backward(
         &self,
@@ -297,13 +299,13 @@ pub trait Engine: Send + Sized + 'static {
     ) -> Result<()>;
     /// y = max(x, 0).
     fn relu_forward(&self, x: &Self::Tensor, y: &mut Self::Tensor, len: usize) -> Result<()>;
-    /// dx = dy where y is positive, else 0.
+    /// dx = dy where y is positive, otherwise 0.
     fn relu_backward(&self, y: &Self::Tensor, dy: &Self::Tensor, dx: &mut Self::Tensor, len: usize) -> Result<()>;
 
     fn max_pool(&self, shape: PoolShape) -> Result<Self::MaxPool>;
-    /// The largest value of each window; the first of equals.
+    /// The maximum of each window; the first of several equal ones.
     fn max_pool_forward(&self, pool: &mut Self::MaxPool, x: &Self::Tensor, y: &mut Self::Tensor) -> Result<()>;
-    /// Each gradient to the place of its maximum.
+    /// Passes each gradient to the position of its maximum.
     fn max_pool_backward(
         &self,
         pool: &mut Self::MaxPool,
@@ -312,13 +314,13 @@ pub trait Engine: Send + Sized + 'static {
         dy: &Self::Tensor,
         dx: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The mean of each window; there is no padding.
+    /// The mean of each window, without padding.
     fn average_pool_forward(&self, shape: PoolShape, x: &Self::Tensor, y: &mut Self::Tensor) -> Result<()>;
-    /// Each gradient spread evenly over its window.
+    /// Spreads each gradient evenly over its window.
     fn average_pool_backward(&self, shape: PoolShape, dy: &Self::Tensor, dx: &mut Self::Tensor) -> Result<()>;
 
     fn norm(&self, shape: NormShape) -> Result<Self::Norm>;
-    /// Normalises by the batch's own statistics and updates the running ones, or, not training, by the running ones.
+    /// Normalises by the batch's statistics and updates the running ones; outside training, by the running ones.
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]
     fn norm_forward(
         &self,
@@ -330,7 +332,7 @@ pub trait Engine: Send + Sized + 'static {
         relu: bool,
         y: &mut Self::Tensor,
     ) -> Result<()>;
-    /// The gradients of input, scale and shift after a forward pass in training; with `relu`, dy is spoilt.
+    /// The gradients of input, scale and shift after a forward pass in training; with `relu`, overwrites dy.
     #[expect(clippy::too_many_arguments, reason = "one fused operation")]
     fn norm_backward(
         &self,
@@ -344,9 +346,10 @@ pub trait Engine: Send + Sized + 'static {
         dx: &mut Self::Tensor,
     ) -> Result<()>;
 
-    /// y = x / (1 - rate) where the stream `key` keeps the value, else 0. The same call on gradients is its backward pass.
+    /// y = x / (1 - rate) where the stream `key` keeps the value, otherwise 0. Applied to gradients, it is its own
+    /// backward pass.
     fn dropout(&self, x: &Self::Tensor, y: &mut Self::Tensor, len: usize, rate: f32, key: u64) -> Result<()>;
-    /// y = a + b, and with `relu` not below 0.
+    /// y = a + b; with `relu`, at least 0.
     fn add(&self, a: &Self::Tensor, b: &Self::Tensor, y: &mut Self::Tensor, len: usize, relu: bool) -> Result<()>;
     /// y = y + x.
     fn accumulate(&self, x: &Self::Tensor, y: &mut Self::Tensor, len: usize) -> Result<()>;
@@ -355,7 +358,7 @@ pub trait Engine: Send + Sized + 'static {
 
     /// Plans the loss of `batch` samples of `n_classes` outputs.
     fn loss(&self, batch: usize, n_classes: usize) -> Result<Self::Loss>;
-    /// Softmax cross-entropy of the first `rows` samples against the staged targets, and its gradient where wanted.
+    /// Softmax cross-entropy of the first `rows` samples against the staged targets, and its gradient if requested.
     fn loss_forward(
         &self,
         loss: &mut Self::Loss,

@@ -5,7 +5,8 @@ use crate::engine::{Engine, NormShape, NormSlots, SlotKind};
 use crate::error::Result;
 use crate::shape::Shape;
 
-/// Each channel with mean 0 and variance 1 over the batch, then scaled and shifted; not training, by running statistics.
+/// Normalises each channel to mean 0 and variance 1 over the batch, then scales and shifts it; outside training, uses
+/// running statistics.
 #[derive(Debug, Clone)]
 pub struct BatchNorm {
     epsilon: f32,

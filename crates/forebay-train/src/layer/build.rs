@@ -1,4 +1,4 @@
-//! From a list of layers to planned operations with their slots.
+//! Turns a list of layers into planned operations with slots.
 
 use super::{Describe, Layer, Node, Sequence, Site};
 use crate::engine::{Engine, Slot, SlotId, SlotKind};
@@ -6,10 +6,11 @@ use crate::error::{Error, Result};
 use crate::init::{Fan, Init};
 use crate::shape::Shape;
 
-/// Most values of a batch between two layers, or of a parameter: above any memory, and below where sizes with frames overflow.
+/// Maximum number of values of a batch between two layers, or of a parameter: more than any memory, and small enough
+/// that padded sizes do not overflow.
 const MOST: usize = 1 << 40;
 
-/// What a slot is called and how its values are arranged.
+/// Name and arrangement of a slot's values.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotName {
     pub(crate) name: String,
@@ -33,7 +34,7 @@ impl<'a, E: Engine> Builder<'a, E> {
         Self { engine, batch, seed, slots: Vec::new(), names: Vec::new(), n_dropouts: 0 }
     }
 
-    /// Plans layers one after the other; ReLUs go into the layers before them where they can.
+    /// Plans layers in order and fuses each ReLU into the previous layer if possible.
     pub(crate) fn sequence(&mut self, nodes: &[Node], input: Shape) -> Result<Sequence<E>> {
         let mut sequence = Sequence::new();
         let mut shape = input;
@@ -59,7 +60,7 @@ impl<'a, E: Engine> Builder<'a, E> {
             let id = self.slots.len();
             let name = format!("{}.{}", node.name, parameter.name);
             if self.names.iter().any(|slot| slot.name == name) {
-                return Err(Error::shape(&node.name, "another layer has this name"));
+                return Err(Error::shape(&node.name, "duplicate layer name"));
             }
             let values = parameter.init.values(parameter.len(), parameter.fan, self.seed, id as u64)?;
             self.slots.push(Slot { kind: parameter.kind, values });
@@ -81,7 +82,7 @@ pub(crate) fn output_shape(nodes: &[Node], input: Shape) -> Result<Shape> {
     nodes.iter().try_fold(input, |shape, node| step(node, shape))
 }
 
-/// How many values the layers learn; statistics are not among them.
+/// Number of values that the layers learn, without statistics.
 pub(crate) fn count_parameters(nodes: &[Node], input: Shape) -> Result<usize> {
     let mut shape = input;
     let mut total = 0;
@@ -96,7 +97,7 @@ pub(crate) fn count_parameters(nodes: &[Node], input: Shape) -> Result<usize> {
     Ok(total)
 }
 
-/// The shape after one layer. Its branches are looked at first, so that the error names the layer that does not fit.
+/// The shape after one layer. Branches are checked first, so the error names the innermost layer.
 fn step(node: &Node, input: Shape) -> Result<Shape> {
     for branch in node.layer.branches() {
         output_shape(branch, input)?;
@@ -104,7 +105,7 @@ fn step(node: &Node, input: Shape) -> Result<Shape> {
     let output = node.layer.output(input).map_err(|reason| Error::shape(&node.name, reason))?;
     check_size(&node.name, &[output.height, output.width, output.channels])?;
     if output.is_empty() {
-        return Err(Error::shape(&node.name, format!("nothing is left of {input}")));
+        return Err(Error::shape(&node.name, format!("an input of {input} leaves an empty output")));
     }
     for parameter in node.layer.parameters(input) {
         check_size(&node.name, &parameter.shape)?;
@@ -112,11 +113,11 @@ fn step(node: &Node, input: Shape) -> Result<Shape> {
     Ok(output)
 }
 
-/// An error where the product of sizes is beyond all measure.
+/// Returns an error if the product of the sizes exceeds the maximum.
 pub(crate) fn check_size(layer: &str, sizes: &[usize]) -> Result<()> {
     let product = sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
     match product {
         Some(product) if product <= MOST => Ok(()),
-        _ => Err(Error::shape(layer, format!("{sizes:?} are more than {MOST} values"))),
+        _ => Err(Error::shape(layer, format!("{sizes:?} has more than {MOST} values"))),
     }
 }

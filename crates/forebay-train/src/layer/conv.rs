@@ -24,7 +24,7 @@ impl Conv {
         Self { filters, kernel, stride: 1, padding: 0, groups: 1, has_bias: true, init: Init::HeUniform, relu: false }
     }
 
-    /// Pixels from one place to the next.
+    /// Pixels from one position to the next.
     #[must_use]
     pub fn stride(self, stride: usize) -> Self {
         Self { stride, ..self }
@@ -36,19 +36,19 @@ impl Conv {
         Self { padding, ..self }
     }
 
-    /// Cuts channels and filters into parts; each filter sees its part alone.
+    /// Splits channels and filters into groups; each filter sees only its group.
     #[must_use]
     pub fn groups(self, groups: usize) -> Self {
         Self { groups, ..self }
     }
 
-    /// Leaves the bias out, as before a batch norm.
+    /// Omits the bias, for example before a batch norm.
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { has_bias: false, ..self }
     }
 
-    /// Draws the first weights by another law.
+    /// Sets the distribution of the initial weights.
     #[must_use]
     pub fn init(self, init: Init) -> Self {
         Self { init, ..self }
@@ -62,12 +62,12 @@ impl Describe for Conv {
         }
         if !input.channels.is_multiple_of(self.groups) || !self.filters.is_multiple_of(self.groups) {
             return Err(format!(
-                "{} channels and {} filters are not {} equal groups",
+                "{} channels and {} filters cannot be split into {} equal groups",
                 input.channels, self.filters, self.groups
             ));
         }
         if self.kernel > MOST {
-            return Err(format!("a kernel of {} is more than {MOST}", self.kernel));
+            return Err(format!("kernel size {} exceeds {MOST}", self.kernel));
         }
         let along = |len| windows(len, self.kernel, self.stride, self.padding);
         Ok(Shape::new(along(input.height)?, along(input.width)?, self.filters))

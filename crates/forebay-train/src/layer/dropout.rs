@@ -6,16 +6,16 @@ use crate::error::Result;
 use crate::rng::key;
 use crate::shape::Shape;
 
-/// Sets a share of the values to 0 in training and scales the others up; otherwise hands them on.
+/// In training, sets a fraction of the values to 0 and scales up the others; otherwise passes values through.
 ///
-/// Which values go is a function of seed, layer, step and place, so nothing is kept for the backward pass.
+/// The choice depends only on seed, layer, step and position, so nothing is stored for the backward pass.
 #[derive(Debug, Clone)]
 pub struct Dropout {
     rate: f32,
 }
 
 impl Dropout {
-    /// Drops this share of the values, at least 0 and below 1.
+    /// Drops this fraction of the values: at least 0, less than 1.
     pub fn new(rate: f32) -> Self {
         Self { rate }
     }
@@ -24,7 +24,7 @@ impl Dropout {
 impl Describe for Dropout {
     fn output(&self, input: Shape) -> Result<Shape, String> {
         if !(0.0..1.0).contains(&self.rate) {
-            return Err(format!("a rate of {} is not at least 0 and below 1", self.rate));
+            return Err(format!("rate {} is out of range: expected at least 0 and less than 1", self.rate));
         }
         Ok(input)
     }
@@ -41,7 +41,7 @@ struct Planned {
     rate: f32,
     len: usize,
     stream: u64,
-    /// The key of the last forward pass; `None` where nothing was dropped.
+    /// The key of the last forward pass; `None` if nothing was dropped.
     last: Option<u64>,
 }
 

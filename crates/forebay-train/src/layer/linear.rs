@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::init::{Fan, Init};
 use crate::shape::Shape;
 
-/// A matrix and a bias. An image is taken as one vector, in the order in which it lies in memory.
+/// A matrix and a bias. An image is treated as one vector in memory order.
 #[derive(Debug, Clone)]
 pub struct Linear {
     outputs: usize,
@@ -19,7 +19,7 @@ impl Linear {
         Self { outputs, init: Init::HeUniform, relu: false }
     }
 
-    /// Draws the first weights by another law.
+    /// Sets the distribution of the initial weights.
     #[must_use]
     pub fn init(self, init: Init) -> Self {
         Self { init, ..self }

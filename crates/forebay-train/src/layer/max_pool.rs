@@ -5,7 +5,7 @@ use crate::engine::{Engine, PoolShape};
 use crate::error::Result;
 use crate::shape::Shape;
 
-/// Largest window: places in it are numbered by a byte.
+/// Largest window: positions within it are stored in one byte.
 const MOST_WINDOW: usize = 16;
 
 /// The largest value of each window, by channel. Windows may overlap.
@@ -22,7 +22,7 @@ impl MaxPool {
         Self { kernel, stride, padding: 0 }
     }
 
-    /// Rows and columns around the image that never win.
+    /// Rows and columns around the image that never are a maximum.
     #[must_use]
     pub fn padding(self, padding: usize) -> Self {
         Self { padding, ..self }
@@ -32,10 +32,10 @@ impl MaxPool {
 impl Describe for MaxPool {
     fn output(&self, input: Shape) -> Result<Shape, String> {
         if self.kernel > MOST_WINDOW {
-            return Err(format!("a window of {} is more than {MOST_WINDOW}", self.kernel));
+            return Err(format!("window size {} exceeds {MOST_WINDOW}", self.kernel));
         }
         if self.padding > self.kernel / 2 {
-            return Err(format!("a window of {} with padding {} may hold no pixel", self.kernel, self.padding));
+            return Err(format!("a window of {} with padding {} may contain no pixel", self.kernel, self.padding));
         }
         let along = |len| windows(len, self.kernel, self.stride, self.padding);
         Ok(Shape::new(along(input.height)?, along(input.width)?, input.channels))

@@ -1,7 +1,7 @@
-//! The layers that models are described with: one file each, and one line in the table below.
+//! The layers of a model: one file each, and one line in the table below.
 //!
-//! A layer here is a description: what shape it gives, which parameters it has, and how to build the *operation* that an
-//! engine runs forward and backward. A ReLU that follows a layer which can take it along is fused into it.
+//! A layer is a description: its output shape, its parameters, and how to build the *operation* that an engine runs
+//! forward and backward. A ReLU is fused into the previous layer if that layer supports it.
 
 mod average_pool;
 mod batch_norm;
@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::init::{Fan, Init};
 use crate::shape::Shape;
 
-/// Makes the enum of all layers and hands each call on to the layer's own file.
+/// Defines the enum of all layers and forwards each call to the layer's own file.
 macro_rules! table {
     ($($name:ident),* $(,)?) => {
         #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Names a layer. Its parameters are called `name.weight`, `name.bias` and so on.
+    /// Names a layer. Its parameters are named `name.weight`, `name.bias` and so on.
     pub fn new(name: impl Into<String>, layer: impl Into<Layer>) -> Self {
         Self { name: name.into(), layer: layer.into() }
     }
@@ -96,7 +96,7 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// One value per channel, all the same at first.
+    /// One value per channel, all equal at first.
     pub(crate) fn vector(name: &'static str, len: usize, value: f32, kind: SlotKind) -> Self {
         Self { name, shape: vec![len], kind, init: Init::Constant(value), fan: Fan { fan_in: len, fan_out: len } }
     }
@@ -115,19 +115,19 @@ pub(crate) struct Site<'a, 'b, E: Engine> {
 }
 
 pub(crate) trait Describe {
-    /// The shape it gives, or why it cannot take this input.
+    /// The output shape, or why the layer does not accept this input.
     fn output(&self, input: Shape) -> Result<Shape, String>;
 
     fn parameters(&self, _input: Shape) -> Vec<Parameter> {
         Vec::new()
     }
 
-    /// Layers within it, by branch; each branch takes the layer's input.
+    /// Nested layers by branch; each branch takes the layer's input.
     fn branches(&self) -> Vec<&[Node]> {
         Vec::new()
     }
 
-    /// Takes a ReLU that follows along, if it can.
+    /// Fuses a following ReLU, if possible.
     fn take_relu(&mut self) -> bool {
         false
     }
@@ -135,28 +135,28 @@ pub(crate) trait Describe {
     fn build<E: Engine>(&self, site: Site<'_, '_, E>) -> Result<Box<dyn Operation<E>>>;
 }
 
-/// What an operation goes back by: its input and output of the last forward pass, and their gradients.
+/// What the backward pass needs: input and output of the last forward pass, and their gradients.
 pub(crate) struct Pass<'a, E: Engine> {
     pub(crate) x: &'a E::Tensor,
     pub(crate) y: &'a E::Tensor,
     pub(crate) dy: &'a mut E::Tensor,
-    /// Where the gradient of x is needed.
+    /// Whether the gradient of x is needed.
     pub(crate) dx: Option<&'a mut E::Tensor>,
 }
 
 pub(crate) trait Operation<E: Engine>: Send {
     fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()>;
 
-    /// Computes the gradients of the parameters and, where wanted, of x. May spoil dy only if it says so.
+    /// Computes the gradients of the parameters and, if needed, of x. May overwrite dy only if it says so.
     fn backward(&mut self, run: &mut Run<'_, E>, pass: Pass<'_, E>) -> Result<()>;
 
-    /// Whether backward leaves something else in dy.
+    /// Whether backward overwrites dy.
     fn spoils_gradient(&self) -> bool {
         false
     }
 }
 
-/// Most pixels of a stride, a margin, or a filter's side.
+/// Maximum stride, padding or filter side, in pixels.
 const MOST: usize = 1024;
 
 /// How many windows fit along an axis, or why none does.

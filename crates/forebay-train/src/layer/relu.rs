@@ -1,11 +1,11 @@
-//! Rectified linear unit: what is negative becomes 0.
+//! Rectified linear unit: sets negative values to 0.
 
 use super::{Describe, Operation, Pass, Run, Site};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::shape::Shape;
 
-/// A ReLU. After convolution, linear layer, batch norm or residual sum it costs nothing of its own.
+/// A ReLU. After a convolution, linear layer, batch norm or residual sum it is fused and costs nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Relu;
 

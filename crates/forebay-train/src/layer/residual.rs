@@ -1,4 +1,4 @@
-//! Residual sum (He et al., 2015): what a branch makes of the input, added to the input.
+//! Residual sum (He et al., 2015): adds the output of a branch to its input.
 
 use super::{Describe, Node, Operation, Pass, Run, Sequence, Site, output_shape};
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Adds what `main` makes of the input to what `shortcut` makes of it; an empty shortcut is the input itself.
+    /// Adds the outputs of `main` and `shortcut` for the same input; an empty shortcut is the input itself.
     pub fn new(main: Vec<Node>, shortcut: Vec<Node>) -> Self {
         Self { main, shortcut, relu: false }
     }
@@ -28,7 +28,7 @@ impl Describe for Residual {
         let shape = |nodes| output_shape(nodes, input).map_err(|error| error.to_string());
         let (main, shortcut) = (shape(&self.main)?, shape(&self.shortcut)?);
         if main != shortcut {
-            return Err(format!("the branches give {main} and {shortcut}, which cannot be added"));
+            return Err(format!("the branches have different output shapes: {main} and {shortcut}"));
         }
         Ok(main)
     }

@@ -1,21 +1,21 @@
-//! Operations one after the other, with the activations between them.
+//! Operations in sequence, with the activations between them.
 
 use super::{Operation, Pass};
 use crate::engine::Engine;
 use crate::error::Result;
 
-/// What a pass through the layers needs.
+/// The context of a pass through the layers.
 pub(crate) struct Run<'a, E: Engine> {
     pub(crate) engine: &'a E,
     pub(crate) store: &'a mut E::Store,
     pub(crate) spare: &'a mut Spare<E>,
-    /// Whether layers that learn from the batch or drop values do so.
+    /// Training mode: enables dropout and batch statistics.
     pub(crate) training: bool,
-    /// The number of the step, for what is random in it.
+    /// The step number, for random behaviour.
     pub(crate) step: u64,
 }
 
-/// Tensors for gradients, reused as soon as they are done with. After the first step none is made any more.
+/// Tensors for gradients, reused once they are free. After the first step no new one is allocated.
 pub(crate) struct Spare<E: Engine> {
     free: Vec<(usize, E::Tensor)>,
 }
@@ -25,7 +25,7 @@ impl<E: Engine> Spare<E> {
         Self { free: Vec::new() }
     }
 
-    /// A tensor of at least `len` values, whatever they are: the smallest that will do, or a new one.
+    /// A tensor of at least `len` values with arbitrary content: the smallest that fits, or a new one.
     pub(crate) fn take(&mut self, engine: &E, len: usize) -> Result<(usize, E::Tensor)> {
         let fitting = self.free.iter().enumerate().filter(|(_, (has, _))| *has >= len);
         match fitting.min_by_key(|(_, (has, _))| *has).map(|(i, _)| i) {
@@ -41,7 +41,7 @@ impl<E: Engine> Spare<E> {
 
 pub(crate) struct Sequence<E: Engine> {
     operations: Vec<Box<dyn Operation<E>>>,
-    /// What each operation gave in the last forward pass.
+    /// The output of each operation in the last forward pass.
     outputs: Vec<(usize, E::Tensor)>,
 }
 
@@ -77,7 +77,7 @@ impl<E: Engine> Sequence<E> {
         Ok(())
     }
 
-    /// Backward through all layers; `dy` is the gradient of the output and may be spoilt by the last layer.
+    /// Backward through all layers; `dy` is the gradient of the output, and the last layer may overwrite it.
     pub(crate) fn backward(
         &mut self,
         run: &mut Run<'_, E>,

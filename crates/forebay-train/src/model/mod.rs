@@ -9,16 +9,16 @@ use crate::shape::Shape;
 
 /// A network as a list of layers.
 ///
-/// Layers bear torchvision's names, so that states are called the same on both sides.
+/// Layers have torchvision's names, so states use the same names on both sides.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub name: String,
     pub input: Shape,
-    /// Its layers; the last gives one value per class.
+    /// Its layers; the last returns one value per class.
     pub layers: Vec<Node>,
 }
 
-/// Describes a model for a number of classes.
+/// Builds a model for a number of classes.
 type Make = fn(usize) -> Model;
 
 const MODELS: &[(&str, Make)] = &[
@@ -29,10 +29,10 @@ const MODELS: &[(&str, Make)] = &[
 ];
 
 impl Model {
-    /// The model of this name for `n_classes` classes.
+    /// The model with this name for `n_classes` classes.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// When no model has this name.
     pub fn named(name: &str, n_classes: usize) -> Result<Self> {
         let known = MODELS.iter().find(|(known, _)| *known == name);
         let unknown =
@@ -44,18 +44,18 @@ impl Model {
         MODELS.iter().map(|(name, _)| *name)
     }
 
-    /// How many values it learns.
+    /// The number of values it learns.
     ///
     /// # Errors
-    /// Its layers do not fit each other.
+    /// When its layers do not fit together.
     pub fn n_parameters(&self) -> Result<usize> {
         count_parameters(&self.layers, self.input)
     }
 
-    /// How many classes it tells apart.
+    /// The number of classes it distinguishes.
     ///
     /// # Errors
-    /// Its layers do not fit each other.
+    /// When its layers do not fit together.
     pub fn n_classes(&self) -> Result<usize> {
         Ok(output_shape(&self.layers, self.input)?.len())
     }

@@ -1,11 +1,12 @@
-//! ResNet-50 (He et al., 2015) in its version 1.5: the middle convolution of a bottleneck has the stride. Torchvision's names.
+//! ResNet-50 (He et al., 2015) in version 1.5: the middle convolution of a bottleneck has the stride. Uses
+//! torchvision's names.
 
 use super::Model;
 use crate::init::Init;
 use crate::layer::{AveragePool, BatchNorm, Conv, Linear, MaxPool, Node, Relu, Residual};
 use crate::shape::Shape;
 
-/// How much wider a bottleneck's output is than its middle.
+/// The ratio of a bottleneck's output width to its middle width.
 const EXPANSION: usize = 4;
 
 /// Four stages of 3, 4, 6 and 3 bottlenecks on 224 × 224 images.
@@ -38,7 +39,7 @@ fn build(name: &str, input: Shape, width: usize, stages: &[usize], n_classes: us
     Model { name: name.to_owned(), input, layers }
 }
 
-/// 1 × 1, 3 × 3, 1 × 1; the first of a stage has a projection beside it.
+/// 1 × 1, 3 × 3, 1 × 1; the first of a stage also has a projection.
 fn bottleneck(prefix: &str, width: usize, stride: usize, projects: bool) -> Node {
     let named = |name: &str| format!("{prefix}.{name}");
     let main = vec![

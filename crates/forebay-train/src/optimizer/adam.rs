@@ -7,15 +7,15 @@ use crate::engine::widest;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {
     pub learning_rate: f64,
-    /// Share of the first moment that stays.
+    /// Decay rate of the first moment.
     pub beta1: f64,
-    /// Share of the second moment that stays.
+    /// Decay rate of the second moment.
     pub beta2: f64,
-    /// Added to the root of the second moment.
+    /// Added to the square root of the second moment.
     pub epsilon: f64,
-    /// How strongly parameters are drawn to zero.
+    /// Weight decay.
     pub weight_decay: f64,
-    /// Whether the decay acts on the parameter itself (AdamW) and not on its gradient.
+    /// Whether weight decay applies to the parameter (AdamW) instead of its gradient.
     pub decoupled: bool,
 }
 
@@ -29,7 +29,7 @@ impl Adam {
     const TORCH: Self =
         Self { learning_rate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0, decoupled: false };
 
-    /// By their names; the learning rate is below PyTorch's.
+    /// By name; the learning rate is lower than PyTorch's.
     pub(super) const USUAL: [(&str, Self); 2] = [
         ("adam", Self { learning_rate: 1e-4, ..Self::TORCH }),
         ("adamw", Self { learning_rate: 1e-4, ..Self::decoupled() }),

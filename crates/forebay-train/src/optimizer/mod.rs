@@ -1,7 +1,7 @@
-//! How gradients change parameters: one file per rule, each as PyTorch defines it.
+//! Optimisers: one file per rule, each as PyTorch defines it.
 //!
-//! A file declares names, constants, state and arithmetic of its rule for both engines; `optimizers!` lists the files. Nothing else
-//! knows one rule from another.
+//! A file declares the names, constants, state and arithmetic of its rule for both engines; `optimizers!` lists the
+//! files. No other code distinguishes the rules.
 
 mod adam;
 mod sgd;
@@ -11,10 +11,10 @@ pub use sgd::Sgd;
 
 use crate::engine::Part;
 
-/// Values that a rule may keep per parameter.
+/// Maximum number of values that a rule keeps per parameter.
 pub(crate) const MOST_MOMENTS: usize = 2;
 
-/// The numbers of one step's arithmetic, in the order that the rule's file gives them.
+/// The constants of one step's arithmetic, in the order of the rule's file.
 pub(crate) type Constants = [f32; 9];
 
 /// How engines apply a rule.
@@ -29,7 +29,7 @@ pub(crate) struct Arithmetic {
     pub(crate) cuda: &'static str,
 }
 
-/// Changes values and moments by their gradients; moments beyond the rule's number are empty.
+/// Updates values and moments from their gradients; unused moments are empty.
 pub(crate) type Sweep = fn(&Constants, &mut [f32], &[f32], &mut [f32], &mut [f32]);
 
 /// One step's arithmetic, the same for every value of every parameter.
@@ -39,13 +39,14 @@ pub struct Rule {
     pub(crate) constants: Constants,
 }
 
-/// A rule with its constants. Each also has `USUAL`, the names that a user may give with the constants they stand for, and `ARITHMETIC`.
+/// A rule with its constants. Each also has `USUAL`, the names that a user may give with their constants, and
+/// `ARITHMETIC`.
 trait Declared {
     fn name(&self) -> &'static str;
 
     fn learning_rate(&mut self) -> &mut f64;
 
-    /// What a saved state calls the moments that it holds.
+    /// The names of its moments in a saved state.
     fn moments(&self) -> &'static [&'static str];
 
     fn constants(&self, step: u64) -> Constants;
@@ -90,10 +91,10 @@ optimizers! {
 }
 
 impl Optimizer {
-    /// The name of the one that is used where none is named.
+    /// The default optimiser.
     pub const DEFAULT: &str = "adam";
 
-    /// The optimiser of this name with its usual constants, and this learning rate in place of its own where one is given.
+    /// The optimiser with this name and its usual constants, optionally with another learning rate.
     pub fn named(name: &str, learning_rate: Option<f64>) -> Option<Self> {
         let mut optimizer = Self::usual().find(|(known, _)| *known == name)?.1;
         if let Some(learning_rate) = learning_rate {
@@ -102,12 +103,12 @@ impl Optimizer {
         Some(optimizer)
     }
 
-    /// The names that [`Self::named`] knows.
+    /// The names that [`Self::named`] accepts.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::usual().map(|(name, _)| name)
     }
 
-    /// The name that [`Self::named`] knows it by.
+    /// Its name, as [`Self::named`] accepts it.
     pub fn name(mut self) -> &'static str {
         self.declared().name()
     }
@@ -122,7 +123,7 @@ impl Optimizer {
         *self.declared().learning_rate() = learning_rate;
     }
 
-    /// What it keeps for each parameter, as saved states call it, with the part of the store it is in.
+    /// What it keeps per parameter: the name in saved states, and the part of the store.
     pub(crate) fn moments(mut self) -> impl Iterator<Item = (&'static str, Part)> {
         self.declared().moments().iter().enumerate().map(|(i, name)| (*name, Part::Moment(i)))
     }

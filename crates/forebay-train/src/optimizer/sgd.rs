@@ -7,11 +7,11 @@ use crate::engine::widest;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sgd {
     pub learning_rate: f64,
-    /// Share of the velocity that stays; 0 keeps none.
+    /// Momentum; 0 for none.
     pub momentum: f64,
-    /// How strongly parameters are drawn to zero.
+    /// Weight decay.
     pub weight_decay: f64,
-    /// Whether the step looks ahead along the velocity.
+    /// Nesterov momentum.
     pub nesterov: bool,
 }
 

@@ -88,7 +88,7 @@ fn one_class_costs_nothing_and_a_hundred_thousand_are_told_apart() {
     let loss = many.step(&images, Labels::Index(&[0, 99_999])).unwrap();
     assert!((loss - 100_000f32.ln()).abs() < 2.0, "{loss}");
     let error = many.step(&images, Labels::Index(&[0, 100_000])).unwrap_err().to_string();
-    assert_eq!(error, "label 100000 of sample 1 is not a class: the network has 100000");
+    assert_eq!(error, "label 100000 of sample 1 is out of range: the network has 100000 classes");
     assert!(many.step(&images, Labels::Index(&[0, 99_999])).unwrap() < loss);
 }
 
@@ -128,7 +128,7 @@ fn a_network_may_be_dropped_with_a_batch_staged_or_a_step_begun() {
     begun.stage(&images, Labels::Index(&[1, 2])).unwrap();
     begun.start().unwrap();
     let error = begun.predict(&images).unwrap_err().to_string();
-    assert_eq!(error, "the network was asked before the last step was finished");
+    assert_eq!(error, "evaluation requested before the last step was finished");
     drop(begun);
 }
 
@@ -140,15 +140,15 @@ fn a_batch_of_nothing_or_beyond_all_measure_is_refused() {
         Err(error) => error.to_string(),
     };
     let most = 1u64 << 40;
-    assert_eq!(error(1 << 40), format!("layer input: [{most}, 224, 224, 3] are more than {most} values"));
+    assert_eq!(error(1 << 40), format!("layer input: [{most}, 224, 224, 3] has more than {most} values"));
     assert!(error(usize::MAX).ends_with("values"));
-    assert!(error(0).ends_with("must each be at least one"));
+    assert!(error(0).ends_with("one sample per batch and one value per sample"));
 }
 
 #[test]
 fn threads_beyond_all_measure_are_refused() {
     let error = Cpu::new(usize::MAX).err().expect("so many threads were taken").to_string();
-    assert_eq!(error, "training takes at most 4096 threads");
+    assert_eq!(error, "at most 4096 threads are supported");
 }
 
 #[test]
@@ -165,11 +165,8 @@ fn sizes_beyond_all_measure_are_refused_before_anything_is_computed() {
     assert_eq!(refused(Node::new("far", Conv::new(2, 3).padding(huge))), most);
     assert_eq!(refused(Node::new("far", Conv::new(2, 3).stride(huge))), most);
     assert!(refused(Node::new("far", AveragePool::new(huge, 1))).contains("does not fit into 8 pixels"));
-    assert_eq!(
-        refused(Node::new("big", Conv::new(2, huge))),
-        format!("layer big: a kernel of {huge} is more than 1024")
-    );
-    assert!(refused(Node::new("pool", MaxPool::new(2, 2).padding(huge))).ends_with("may hold no pixel"));
+    assert_eq!(refused(Node::new("big", Conv::new(2, huge))), format!("layer big: kernel size {huge} exceeds 1024"));
+    assert!(refused(Node::new("pool", MaxPool::new(2, 2).padding(huge))).ends_with("may contain no pixel"));
 }
 
 #[test]
@@ -178,9 +175,9 @@ fn a_network_of_no_layers_or_of_two_with_one_name_is_refused() {
         Ok(_) => panic!("the layers were taken"),
         Err(error) => error.to_string(),
     };
-    assert!(refused(&[]).ends_with("must each be at least one"));
+    assert!(refused(&[]).ends_with("one sample per batch and one value per sample"));
     let twice = [Node::new("fc", Linear::new(2)), Node::new("fc", Linear::new(2))];
-    assert_eq!(refused(&twice), "layer fc: another layer has this name");
+    assert_eq!(refused(&twice), "layer fc: duplicate layer name");
 }
 
 #[test]
@@ -190,9 +187,9 @@ fn the_state_of_another_model_or_optimiser_is_refused() {
         let (mut other, _) = network(name, n_classes, 1, Optimizer::named(optimizer, None).unwrap());
         other.load_state(&small.state().unwrap()).unwrap_err().to_string()
     };
-    assert_eq!(refused("resnet-small", 5, "adam"), "the state does not fit: \"conv1.weight\" is missing");
+    assert_eq!(refused("resnet-small", 5, "adam"), "the state does not match the network: \"conv1.weight\" is missing");
     let classes = refused("alexnet-small", 6, "adam");
-    assert_eq!(classes, "the state does not fit: \"classifier.6.weight\" has shape [5, 16], not [6, 16]");
+    assert_eq!(classes, "the state does not match the network: \"classifier.6.weight\" has shape [5, 16], not [6, 16]");
     let momentum = refused("alexnet-small", 5, "sgd");
-    assert_eq!(momentum, "the state does not fit: \"features.0.weight.momentum_buffer\" is missing");
+    assert_eq!(momentum, "the state does not match the network: \"features.0.weight.momentum_buffer\" is missing");
 }

@@ -35,7 +35,7 @@ fn a_missing_library_is_named_with_the_files_looked_for_and_a_remedy() {
         Error::MissingLibrary { looked_for, remedy, .. } => {
             assert!(looked_for.starts_with("lib") && looked_for.contains(".so"), "{error}");
             assert!(remedy.contains("nvidia-smi") || remedy.contains("pip install"), "{error}");
-            assert!(error.to_string().ends_with(&format!("looked for {looked_for}: {remedy}")), "{error}");
+            assert!(error.to_string().ends_with(&format!("(looked for {looked_for}): {remedy}")), "{error}");
         }
         Error::Device { what, .. } => assert_eq!(what, "opening CUDA device 0"),
         other => panic!("{other}"),
@@ -47,7 +47,7 @@ fn a_folder_that_was_given_is_named_when_a_library_is_missing() {
     let folders = [std::path::PathBuf::from("/no/such/folder")];
     match Cuda::with_folders(0, Precision::F32, &folders) {
         Err(Error::MissingLibrary { looked_for, .. }) => {
-            assert!(looked_for.ends_with("in the system's library folders and /no/such/folder"), "{looked_for}");
+            assert!(looked_for.ends_with("in the system's library paths and /no/such/folder"), "{looked_for}");
         }
         Err(error) => not_run(Reason::Gpu, error),
         Ok(_) => not_run(Reason::Gpu, "nothing is missing"),
@@ -60,7 +60,7 @@ fn a_device_that_is_not_there_and_a_batch_too_large_say_so() {
         return;
     }
     let error = Cuda::new(99, Precision::Bf16).err().unwrap().to_string();
-    assert!(error.starts_with("opening CUDA device 99 failed: the driver knows "), "{error}");
+    assert!(error.starts_with("opening CUDA device 99 failed: the driver reports "), "{error}");
     let model = Model::named("alexnet", 5).unwrap();
     let refusal = |batch| {
         let network = Network::new(again(Precision::Bf16)(), &model, Settings::new(batch, 1));
@@ -76,14 +76,14 @@ fn a_device_that_is_not_there_and_a_batch_too_large_say_so() {
     let block = Block::new(again(Precision::Bf16)(), &layers, Shape::vector(500_000_000), 1_000, 1);
     let error = block.err().unwrap().to_string();
     assert!(error.starts_with("allocating 1.00 TB on the device failed: "), "{error}");
-    assert!(error.ends_with(" are free; a smaller batch needs less"), "{error}");
+    assert!(error.ends_with(" are free; use a smaller batch"), "{error}");
 }
 
 #[test]
 fn an_unknown_precision_is_refused_with_the_known_ones() {
     assert_eq!("bf16".parse::<Precision>().unwrap(), Precision::Bf16);
     let error = "fp8".parse::<Precision>().unwrap_err().to_string();
-    assert_eq!(error, "there is no precision \"fp8\"; there are f32, tf32 and bf16");
+    assert_eq!(error, "unknown precision \"fp8\"; expected f32, tf32 or bf16");
 }
 
 #[test]

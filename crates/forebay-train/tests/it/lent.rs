@@ -117,7 +117,7 @@ fn a_lent_batch_with_no_place_is_refused_and_comes_back() {
     network.stage_lent(lender.lend(0), labels).unwrap();
     assert_eq!(network.n_free(), 0);
     let error = network.stage_lent(lender.lend(0), labels).unwrap_err();
-    assert_eq!(error.to_string(), "no place is free for another batch");
+    assert_eq!(error.to_string(), "no input slot is free");
     assert_eq!(lender.n_living(), 0);
 }
 
@@ -126,7 +126,7 @@ fn asking_after_a_step_that_was_not_started_is_an_error() {
     let model = Model::named("alexnet-small", 5).unwrap();
     let mut network = network(Cpu::new(1).unwrap(), &model, 1);
     let images = pixels(BATCH * model.input.len());
-    assert!(matches!(network.is_done(), Err(Error::Order("a step was asked after that was not started"))));
+    assert!(matches!(network.is_done(), Err(Error::Order("`is_done` called without a started step"))));
     network.stage(&images, Labels::Index(&[1, 2])).unwrap();
     assert!(matches!(network.is_done(), Err(Error::Order(_))), "staged is not started");
     network.start().unwrap();

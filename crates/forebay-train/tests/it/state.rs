@@ -72,13 +72,13 @@ fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
     };
     let mut missing = before.entries.clone();
     missing.remove(0);
-    assert_eq!(refused(missing), "the state does not fit: \"conv1.weight\" is missing");
+    assert_eq!(refused(missing), "the state does not match the network: \"conv1.weight\" is missing");
     let mut bent = before.entries.clone();
     bent[1].shape = vec![5];
-    assert_eq!(refused(bent), "the state does not fit: \"bn1.weight\" has shape [5], not [4]");
+    assert_eq!(refused(bent), "the state does not match the network: \"bn1.weight\" has shape [5], not [4]");
     let mut more = before.entries.clone();
     more.push(Entry { name: "extra".to_owned(), ..more[0].clone() });
-    assert_eq!(refused(more), "the state does not fit: \"extra\" is not part of this network");
+    assert_eq!(refused(more), "the state does not match the network: \"extra\" is not part of this network");
 }
 
 /// A view's values, gathered in odd pieces from several threads where they are on a device.

@@ -209,7 +209,10 @@ fn a_gpu_that_cannot_be_had_is_named_with_the_file_and_the_remedy() {
     }
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
     let said = ran.stderr;
-    assert!(said.starts_with("forebay: ") && said.contains(" does not load; looked for lib"), "{said}");
+    assert!(
+        said.starts_with("forebay: ") && said.contains("cannot load ") && said.contains(" (looked for lib"),
+        "{said}"
+    );
     assert!(said.contains("nvidia-smi") || said.contains("pip install"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
 }

@@ -145,13 +145,13 @@ fn values_say_what_they_may_be() {
     for text in ["gpu", "cuda:", "cuda:x", "cuda:1024", "4"] {
         assert_eq!(refused("device", text), "give auto, cpu, cuda, or cuda:N with N from 0 to 1,023");
     }
-    assert!(refused("precision", "f16").ends_with("there are f32, tf32 and bf16"));
+    assert!(refused("precision", "f16").ends_with("expected f32, tf32 or bf16"));
     assert_eq!(refused("optimizer", "lamb"), "give adam, adamw or sgd");
     assert_eq!(refused("model", "vgg"), "give alexnet, alexnet-small, resnet50 or resnet-small");
     for rate in ["0", "-1", "nan", "1e39", "1e-46"] {
         assert_eq!(refused("lr", rate), "give a number above 0 that an f32 can hold, as 0.0001");
     }
-    assert!(refused("accelerator", "224ms").contains("it must begin with \"emulated:\""));
+    assert!(refused("accelerator", "224ms").contains("expected \"emulated:\" at the beginning"));
     assert_eq!(refused("threads", "1,2"), "give a number from 1 to 1,024, or auto");
     assert_eq!(refused("checkpoint_behind", "hurry"), "give wait, skip or coalesce");
     assert_eq!(refused("checkpoint_format", "pickle"), "give safetensors or tensorflow");

@@ -1,6 +1,6 @@
-//! Operations that treat every value by itself.
+//! Elementwise operations.
 //!
-//! NaN stays NaN, as in PyTorch: a run that has diverged must not look like one that learns nothing.
+//! NaN stays NaN, as in PyTorch: a run that has diverged must not look like one that does not learn.
 
 use forebay_units::random;
 use rayon::prelude::*;
@@ -9,14 +9,14 @@ use super::threads::{CHUNK, Threads};
 use super::wide::widest;
 use crate::engine::{Normalize, keep_limit};
 
-/// `floor`, or the value where it is not below; NaN is not. This order of operands is one instruction.
+/// The larger of value and `floor`; NaN stays NaN. This operand order compiles to one instruction.
 #[inline(always)]
 pub(super) fn at_least(floor: f32, value: f32) -> f32 {
     if floor > value { floor } else { value }
 }
 
 widest! {
-    /// Sets dy to 0 where a ReLU gave 0.
+    /// Sets dy to 0 where a ReLU returned 0.
     pub(super) fn mask(y: &[f32], dy: &mut [f32]) {
         dy.iter_mut().zip(y).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy });
     }
@@ -27,7 +27,7 @@ widest! {
         }
     }
 
-    /// One chunk of dropout, whose first value has number `first`.
+    /// One chunk of dropout; `first` is the index of its first value.
     fn drop_values(x: &[f32], y: &mut [f32], rate: f32, key: u64, first: u64) {
         let (limit, factor) = (keep_limit(rate), 1.0 / (1.0 - rate));
         for (k, (y, x)) in y.iter_mut().zip(x).enumerate() {
@@ -50,7 +50,7 @@ pub(super) fn relu_backward(threads: &Threads, y: &[f32], dy: &[f32], dx: &mut [
     });
 }
 
-/// Masks dy where a ReLU gave 0, and sums its rows into `bias` where there is one.
+/// Masks dy where a ReLU returned 0, and adds its rows to `bias` if given.
 pub(super) fn bias_relu_backward(
     threads: &Threads,
     y: &[f32],

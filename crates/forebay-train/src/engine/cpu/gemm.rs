@@ -1,14 +1,14 @@
 //! Matrix products for linear layers: C = A · B, cut by columns of C.
 //!
-//! A has few rows or few columns here (the batch), so it is packed once. Each task packs the piece of B that its columns
-//! need, a block of *k* at a time so that it stays in the second-level cache, and sweeps all rows over it.
+//! A has few rows or few columns here (the batch), so it is packed once. Each task packs the part of B for its columns,
+//! one block of *k* at a time to stay in the L2 cache, and sweeps all rows over it.
 
 use super::kernel::{Kernels, Start, Tile};
 use super::memory::Memory;
 use super::threads::{Threads, Woven, even, with_scratch};
 use crate::error::Result;
 
-/// Columns of C a task: a multiple of every kernel's width.
+/// Columns of C per task: a multiple of every kernel's width.
 const TASK_COLUMNS: usize = 128;
 /// Steps of *k* for which B is packed at a time.
 const BLOCK: usize = 256;

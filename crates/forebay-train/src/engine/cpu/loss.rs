@@ -20,7 +20,7 @@ impl Loss {
             let (logits, targets) = (&logits[row * n..][..n], &targets[row * n..][..n]);
             let gradient = gradient.as_deref_mut().map(|gradient| &mut gradient[row * n..][..n]);
             let own = row_loss(logits, targets, 1.0 / rows as f32, gradient);
-            // Outputs that are no numbers tell no class.
+            // NaN outputs predict no class.
             n_right += usize::from(!own.is_nan() && largest(logits) == largest(targets));
             loss += own;
         }
@@ -39,13 +39,13 @@ fn row_loss(logits: &[f32], targets: &[f32], share: f32, gradient: Option<&mut [
             *gradient = (weight * (z - log).exp() - target) * share;
         }
     }
-    // A class that the sample is not costs nothing, even where its output is infinitely far below.
+    // A class with target 0 costs nothing, even if its output is -∞.
     let term = |(z, target): (&f32, &f32)| if *target == 0.0 { 0.0 } else { f64::from(target * (log - z)) };
     let sum: f64 = logits.iter().zip(targets).map(term).sum();
     if log.is_nan() { f64::NAN } else { sum }
 }
 
-/// The place of the largest value; the first of equals.
+/// The index of the largest value; the first one if several are equal.
 fn largest(values: &[f32]) -> usize {
     (1..values.len()).fold(0, |best, i| if values[i] > values[best] { i } else { best })
 }

@@ -1,4 +1,4 @@
-//! Memory for tensors: zeroed, and aligned so that no vector load straddles two cache lines.
+//! Tensor memory: zeroed, and aligned so that no vector load straddles two cache lines.
 
 use std::alloc::{Layout, LayoutError, alloc_zeroed, dealloc};
 use std::ops::{Deref, DerefMut};
@@ -25,7 +25,7 @@ impl Memory {
         Self { start: NonNull::dangling(), len: 0 }
     }
 
-    /// `len` floats, or an error where the system has no memory for them.
+    /// `len` floats, or an error if the memory is not available.
     pub(super) fn zeroed(len: usize) -> Result<Self> {
         if len == 0 {
             return Ok(Self::empty());
@@ -37,7 +37,7 @@ impl Memory {
         Ok(Self { start: NonNull::new(start).ok_or_else(none)?, len })
     }
 
-    /// The first `len` floats, whatever they hold; the memory grows where it is too small.
+    /// The first `len` floats with arbitrary content; the memory grows if it is too small.
     pub(super) fn room(&mut self, len: usize) -> Result<&mut [f32]> {
         if self.len < len {
             *self = Self::zeroed(len)?;
@@ -96,10 +96,7 @@ mod tests {
         for len in [1 << 50, usize::MAX] {
             let error = Memory::zeroed(len).unwrap_err().to_string();
             let bytes = 4 * len as u128;
-            assert_eq!(
-                error,
-                format!("there is no memory for another {bytes} bytes; a smaller batch or model needs less")
-            );
+            assert_eq!(error, format!("out of memory: cannot allocate {bytes} bytes; use a smaller batch or model"));
             assert!(matches!(crate::room::filled(len, 0.0f32), Err(Error::Memory { bytes: found }) if found == bytes));
         }
     }

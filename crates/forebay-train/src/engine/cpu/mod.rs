@@ -1,8 +1,8 @@
 //! The engine that computes on the processor, in f32.
 //!
-//! No BLAS is used: with NHWC activations both convolutions and linear layers reduce to one register-tiled loop
-//! (`kernel`), which reads activations where they lie. That saves im2col's memory traffic, and leaves the cut of the work
-//! to us, so that the same seed gives the same bits for any number of threads.
+//! No BLAS is used. With NHWC activations, convolutions and linear layers both reduce to one register-tiled loop
+//! (`kernel`), which reads activations in place. This saves im2col's memory traffic. It also keeps the split of the
+//! work under our control: the same seed gives the same bits for any number of threads.
 
 mod conv;
 mod elementwise;
@@ -40,19 +40,19 @@ use crate::optimizer::Rule;
 use crate::shape::Shape;
 use crate::view::Values;
 
-/// The processor, with a number of threads of its own.
+/// The processor, with its own thread pool.
 ///
-/// Results do not depend on the number of threads, to the last bit. They do depend on the processor's instruction set.
+/// Results are bit-identical for any number of threads. They do depend on the processor's instruction set.
 pub struct Cpu {
     threads: Threads,
     kernels: Kernels,
 }
 
 impl Cpu {
-    /// Starts `threads` threads; 0 means one for each core.
+    /// Starts `threads` threads; 0 means one per core.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// When the threads cannot be started.
     pub fn new(threads: usize) -> Result<Self> {
         Ok(Self { threads: Threads::new(threads)?, kernels: Kernels::best() })
     }

@@ -1,4 +1,4 @@
-//! Batch norm: each channel shifted and scaled by its own mean and variance.
+//! Batch norm: shifts and scales each channel by its mean and variance.
 
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ impl Norm {
         Self { shape, mean: vec![0.0; shape.channels], inverse: vec![0.0; shape.channels] }
     }
 
-    /// Takes mean and variance of the batch and moves the running ones towards them.
+    /// Uses mean and variance of the batch and moves the running ones towards them.
     pub(super) fn learn(
         &mut self,
         threads: &Threads,
@@ -48,7 +48,7 @@ impl Norm {
         }
     }
 
-    /// Takes the running statistics as they are.
+    /// Uses the running statistics unchanged.
     pub(super) fn recall(&mut self, running_mean: &[f32], running_variance: &[f32]) {
         self.mean.copy_from_slice(running_mean);
         for (inverse, variance) in self.inverse.iter_mut().zip(running_variance) {

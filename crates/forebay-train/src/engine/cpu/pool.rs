@@ -1,4 +1,4 @@
-//! Max and average pooling, a task an image.
+//! Max and average pooling, one task per image.
 
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::shape::Shape;
 /// A planned max pool with the winners of the last forward pass.
 pub struct MaxPool {
     shape: PoolShape,
-    /// For each output, which place of its window won, counted along rows.
+    /// For each output, the position of the maximum within its window, counted along rows.
     winners: Vec<u16>,
 }
 
@@ -50,7 +50,7 @@ impl MaxPool {
 }
 
 widest! {
-    /// The largest values of all windows of an image, and which places of their windows won.
+    /// The maxima of all windows of an image, and their positions within the windows.
     fn largest(shape: &PoolShape, x: &[f32], y: &mut [f32], winners: &mut [u16]) {
         let channels = shape.output.channels;
         let mut best = vec![0u32; channels];
@@ -61,7 +61,7 @@ widest! {
     }
 }
 
-/// The largest values of a window by channel, NaN above all, and which place of the window they are at.
+/// The maximum of a window per channel (NaN is largest), and its position within the window.
 #[inline(always)]
 fn window_max(shape: &PoolShape, x: &[f32], place: usize, y: &mut [f32], best: &mut [u32]) {
     y.fill(f32::NEG_INFINITY);
@@ -76,7 +76,7 @@ fn window_max(shape: &PoolShape, x: &[f32], place: usize, y: &mut [f32], best: &
             *best = if wins { number } else { *best };
         }
     }
-    // Where nothing beats -∞, the winner must still be a pixel of the image.
+    // If nothing exceeds -∞, the position must still be a pixel of the image.
     if let Some((row, column)) = corner.inside(shape).next() {
         let first = (row * shape.kernel + column) as u32;
         best.iter_mut().zip(&*y).filter(|(_, y)| **y == f32::NEG_INFINITY).for_each(|(best, _)| *best = first);
@@ -128,7 +128,7 @@ impl Corner {
         Self { y: at(place / shape.output.width), x: at(place % shape.output.width) }
     }
 
-    /// The rows and columns of the window that are in the image, in order.
+    /// The rows and columns of the window that are inside the image, in order.
     fn inside(self, shape: &PoolShape) -> impl Iterator<Item = (usize, usize)> {
         let within = |corner: isize, len: usize| {
             let first = (-corner).max(0) as usize;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::rng::random;
 
-    /// Pixels of a sample that are under window `place`, in order.
+    /// Pixels of a sample under window `place`, in order.
     fn under(shape: &PoolShape, place: usize) -> Vec<usize> {
         let (row, column) = (place / shape.output.width * shape.stride, place % shape.output.width * shape.stride);
         let all = (0..shape.kernel * shape.kernel).map(|k| (row + k / shape.kernel, column + k % shape.kernel));
@@ -158,7 +158,7 @@ mod tests {
         inside.map(|(y, x)| y * shape.input.width + x).collect()
     }
 
-    /// Output and gradient of the input of both pools by their definition, the gradient of the output being the output's place.
+    /// Output and gradient of the input of both pools from their definitions; the gradient of the output is its index.
     fn plain(shape: &PoolShape, x: &[f32]) -> [[Vec<f32>; 2]; 2] {
         let channels = shape.input.channels;
         let new = || [vec![0.0; shape.batch * shape.output.len()], vec![0.0; x.len()]];
@@ -189,7 +189,7 @@ mod tests {
             let along = |len: usize| (len + 2 * padding - kernel) / stride + 1;
             let output = Shape::new(along(input.height), along(input.width), channels);
             let shape = PoolShape { batch, input, output, kernel, stride, padding };
-            // Few values, so that windows have equals.
+            // Few distinct values, so windows have ties.
             let x: Vec<f32> = (0..batch * input.len()).map(|_| below(9) as f32).collect();
             let dy: Vec<f32> = (0..batch * output.len()).map(|i| i as f32).collect();
             let [most, mean] = plain(&shape, &x);

@@ -1,4 +1,4 @@
-//! Parameters side by side in memory, so that an update is one sweep.
+//! Parameters in one block of memory, so an update is one sweep.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ impl Store {
         Ok(store)
     }
 
-    /// A slot's values; empty where a moment was never needed.
+    /// A slot's values; empty for a moment that was never needed.
     pub(super) fn part(&self, slot: SlotId, part: Part) -> &[f32] {
         let place = &self.places[slot.0];
         let memory = match part {
@@ -61,7 +61,7 @@ impl Store {
         memory.get(place.range.clone()).unwrap_or(&[])
     }
 
-    /// A slot's values to change; a moment must have been prepared.
+    /// A slot's values, mutable; a moment must have been prepared.
     pub(super) fn part_mut(&mut self, slot: SlotId, part: Part) -> &mut [f32] {
         let place = &self.places[slot.0];
         let memory = match part {
@@ -73,13 +73,13 @@ impl Store {
         &mut memory[place.range.clone()]
     }
 
-    /// Makes a moment, zeroed, when it is first needed.
+    /// Allocates a moment, zeroed, on first use.
     pub(super) fn prepare(&mut self, part: Part) -> Result<()> {
         let Part::Moment(i) = part else { return Ok(()) };
         self.moments[i].room(self.values.len()).map(|_| ())
     }
 
-    /// Two slots' values to change at once.
+    /// Two slots' values, both mutable.
     pub(super) fn values_mut(&mut self, a: SlotId, b: SlotId, part: Part) -> (&mut [f32], &mut [f32]) {
         let (from, to) = (self.places[a.0].range.clone(), self.places[b.0].range.clone());
         assert!(from.end <= to.start, "slots of a layer follow each other");

@@ -1,7 +1,7 @@
-//! The engine's threads, and work cut so that their number never shows in a result.
+//! The engine's threads, with work cut so that their number never affects a result.
 //!
-//! Every operation is cut into tasks by its dimensions alone. A task's result does not depend on the others, or is summed
-//! in the tasks' order afterwards; which thread does which task is left to chance.
+//! Every operation is cut into tasks by its dimensions alone. The tasks' results are independent, or are summed in a
+//! fixed order afterwards. Any thread may run any task.
 
 use std::cell::RefCell;
 
@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use super::memory::Memory;
 use crate::error::{Error, Result};
 
-/// Values a task of an elementwise operation.
+/// Values per task of an elementwise operation.
 pub(super) const CHUNK: usize = 1 << 14;
 
-/// More threads than any machine has cores: a slip of the pen.
+/// More threads than any machine has cores: assumed to be a typing error.
 const MOST_THREADS: usize = 4096;
 
 pub(super) struct Threads {
@@ -22,11 +22,11 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Starts `threads` threads; 0 means one for each core.
+    /// Starts `threads` threads; 0 means one per core.
     pub(super) fn new(threads: usize) -> Result<Self> {
         let threads = if threads == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { threads };
         if threads > MOST_THREADS {
-            return Err(Error::Order("training takes at most 4096 threads"));
+            return Err(Error::Order("at most 4096 threads are supported"));
         }
         let builder =
             rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("forebay:train-{i}"));
@@ -59,16 +59,16 @@ impl Threads {
     }
 }
 
-/// Lends the thread's scratch memory, whatever it holds.
+/// Lends the thread's scratch memory, with arbitrary content.
 pub(super) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
     thread_local!(static SCRATCH: RefCell<Memory> = const { RefCell::new(Memory::empty()) });
     SCRATCH.with_borrow_mut(|scratch| {
-        // It is far smaller than the tensors that there was memory for.
+        // It is far smaller than the tensors already allocated.
         work(scratch.room(len).expect("there is memory for a thread's scratch"))
     })
 }
 
-/// An output whose tasks write places that interleave.
+/// An output whose tasks write interleaved positions.
 #[derive(Clone, Copy)]
 pub(super) struct Woven(*mut f32);
 
@@ -87,7 +87,7 @@ impl Woven {
     }
 }
 
-/// Cuts `len` into the fewest parts of at most `most`, as even as can be: (start, length) of each.
+/// Cuts `len` into the fewest parts of at most `most`, as evenly as possible: (start, length) of each.
 pub(super) fn even(len: usize, most: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
     let parts = len.div_ceil(most).max(1);
     (0..parts).map(move |i| {

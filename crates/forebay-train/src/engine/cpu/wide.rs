@@ -1,9 +1,10 @@
-//! Loops for the widest vectors that the processor has.
+//! Loops compiled for the widest vectors of the processor.
 //!
-//! The crate is compiled for every processor of its kind. What goes through here is compiled a few times more, and the widest
-//! that the processor has is taken. No sum changes its order and nothing is contracted, so the results are the same to the last bit.
+//! The crate is compiled for a baseline processor. Functions defined here are also compiled for wider vectors, and the
+//! widest version that the processor supports is used. The order of sums is fixed and nothing is contracted, so results
+//! are bit-identical.
 
-/// Defines functions without results that are compiled for wide vectors too.
+/// Defines functions without results that are also compiled for wide vectors.
 macro_rules! widest {
     ($($(#[$about:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         $(#[$about])*

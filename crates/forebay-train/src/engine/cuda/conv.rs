@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN, or as products of matrices where they are such and that is faster.
+//! Convolutions by cuDNN, or as matrix products if possible and faster.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -17,18 +17,18 @@ use crate::error::{Error, Result};
 
 /// Algorithms that cuDNN may propose per direction.
 const MOST: usize = 10;
-/// Candidates that are timed here: cuDNN tries each once, which separates good from bad but does not find the best.
+/// Candidates that are timed here. cuDNN tries each once, which separates good from bad but does not find the best.
 const RACERS: usize = 3;
 /// Timed runs of each candidate.
 const LAPS: usize = 5;
 
-/// A planned convolution: descriptors, and what was fastest when tried.
+/// A planned convolution: descriptors, and the fastest algorithms found.
 pub struct Conv {
     pub(super) shape: ConvShape,
     x: dnn::cudnnTensorDescriptor_t,
     y: dnn::cudnnTensorDescriptor_t,
     w: dnn::cudnnFilterDescriptor_t,
-    /// One for each direction, since each may want another kind of arithmetic.
+    /// One per direction, since each may use different arithmetic.
     convolutions: [dnn::cudnnConvolutionDescriptor_t; 3],
     pub(super) choice: Choice,
 }
@@ -40,7 +40,7 @@ unsafe impl Send for Conv {}
 enum Way<A> {
     /// By an algorithm of cuDNN, with its arithmetic and the workspace it needs.
     Dnn(A, Math, usize),
-    /// As a product of matrices, which it is where a filter looks at one pixel alone.
+    /// As a matrix product, which is possible for 1 × 1 filters.
     Product,
 }
 
@@ -140,7 +140,7 @@ impl Conv {
         ))
     }
 
-    /// The matrices of a filter that looks at one pixel alone.
+    /// The matrices of a 1 × 1 filter.
     fn product(&self) -> LinearShape {
         let ConvShape { batch, input, output, .. } = self.shape;
         LinearShape { batch: batch * output.pixels(), inputs: input.channels, outputs: output.channels }
@@ -153,7 +153,7 @@ impl Conv {
 
     /// Gives each direction's descriptor the arithmetic of its algorithm.
     fn set_arithmetic(&self) -> Result<()> {
-        /// The arithmetic of a way, if it is cuDNN's.
+        /// The arithmetic of an algorithm, if it is cuDNN's.
         fn of<A>(way: &Way<A>) -> Option<Math> {
             if let Way::Dnn(_, math, _) = way { Some(*math) } else { None }
         }
@@ -166,7 +166,7 @@ impl Conv {
         Ok(())
     }
 
-    /// Tries what there is for each direction, and keeps what was fastest.
+    /// Tries the candidates for each direction and keeps the fastest.
     fn race(&mut self, device: &Device) -> Result<()> {
         let candidates = Candidates::find(device, self)?;
         let ConvShape { batch, input, output, .. } = self.shape;
@@ -180,7 +180,7 @@ impl Conv {
                 for way in candidates.$direction {
                     self.choice.$direction = way;
                     self.set_arithmetic()?;
-                    // What does not run here, for want of memory say, has lost.
+                    // A candidate that cannot run here, for example for lack of memory, is out.
                     let Ok(time) = device.time(LAPS, || self.$run(device, $a, $b, $c)) else { continue };
                     if best.is_none_or(|(least, _)| time < least) {
                         best = Some((time, way));
@@ -200,7 +200,7 @@ impl Conv {
 
 impl Drop for Conv {
     fn drop(&mut self) {
-        // Descriptors are memory of the host; a failure to free them leaves nothing to be done.
+        // Descriptors are host memory; a failure to free them cannot be handled.
         let _ = check!(dnn::cudnnDestroyTensorDescriptor(self.x));
         let _ = check!(dnn::cudnnDestroyTensorDescriptor(self.y));
         let _ = check!(dnn::cudnnDestroyFilterDescriptor(self.w));
@@ -241,7 +241,7 @@ fn check_size(shape: &ConvShape) -> Result<()> {
         return Ok(());
     }
     let what = format!("a convolution of {} × {} to {}", shape.batch, shape.input, shape.output);
-    let why = format!("cuDNN takes at most {} values at a time; a smaller batch has fewer", i32::MAX);
+    let why = format!("cuDNN supports at most {} values per tensor; use a smaller batch", i32::MAX);
     Err(Error::Device { what, why })
 }
 
@@ -280,7 +280,7 @@ fn convolution(device: &Device, shape: &ConvShape) -> Result<dnn::cudnnConvoluti
     Ok(descriptor)
 }
 
-/// What may be fastest for each direction.
+/// Candidates for the fastest algorithm in each direction.
 struct Candidates {
     forward: Vec<Way<ForwardAlgorithm>>,
     weights: Vec<Way<WeightAlgorithm>>,
@@ -340,7 +340,7 @@ impl Candidates {
     }
 }
 
-/// Strict f32 takes no algorithm that rounds to fewer bits.
+/// Strict f32 excludes algorithms that round to fewer bits.
 fn suits(device: &Device, math: Math) -> bool {
     device.precision != Precision::F32 || math == Math::CUDNN_FMA_MATH
 }

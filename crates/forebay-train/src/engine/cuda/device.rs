@@ -24,9 +24,9 @@ const KERNELS: &str = include_str!("kernels.cu");
 
 /// Threads per block, in every kernel.
 pub(super) const BLOCK: u32 = 256;
-/// Tensors are padded to a multiple of this many values, so that elementwise kernels need no tail.
+/// Tensors are padded to a multiple of this many values, so elementwise kernels need no tail.
 const PAD: usize = 64;
-/// What cuBLAS may use besides; its own default for Hopper is 32 MiB.
+/// Workspace for cuBLAS; its own default for Hopper is 32 MiB.
 const BLAS_WORKSPACE: usize = 64 << 20;
 
 /// Names of all kernels in `kernels.cu`.
@@ -88,14 +88,14 @@ pub(super) struct Device {
     pub(super) dnn: dnn::cudnnHandle_t,
     pub(super) blas: blas::cublasHandle_t,
     pub(super) precision: Precision,
-    /// Memory of the host that the device can fetch from.
+    /// Host memory that the device can copy from (DMA).
     pub(super) locks: Locks,
     functions: HashMap<String, CudaFunction>,
-    /// Scratch of operations, which follow each other on one stream and so can share it.
+    /// Scratch memory shared by all operations, which run one after the other on one stream.
     scratch: RefCell<Option<Tensor>>,
     /// Counts moves of the scratch memory: a recording made before a move holds a stale address.
     generation: Cell<u64>,
-    /// Whether an operation was called since this was last set that differs from step to step.
+    /// Whether an operation that differs from step to step was called since this was last set.
     pub(super) drew_lots: Cell<bool>,
     _blas_workspace: Tensor,
 }
@@ -124,7 +124,7 @@ impl From<DriverError> for Error {
     }
 }
 
-/// What the driver says, and its name for it.
+/// The driver's message and error name.
 pub(super) fn words(error: &DriverError) -> String {
     match error.error_string() {
         Ok(text) => format!("{} ({:?})", text.to_string_lossy(), error.0),
@@ -134,7 +134,7 @@ pub(super) fn words(error: &DriverError) -> String {
 
 fn not_opened(ordinal: usize, error: &DriverError) -> Error {
     let why = match CudaContext::device_count() {
-        Ok(n) if ordinal >= n as usize => format!("the driver knows {n} of them, counted from 0"),
+        Ok(n) if ordinal >= n as usize => format!("the driver reports {n} device(s), counted from 0"),
         _ => words(error),
     };
     Error::Device { what: format!("opening CUDA device {ordinal}"), why }
@@ -172,12 +172,12 @@ impl Device {
         })
     }
 
-    /// Makes the device current on this thread, as calls of cuDNN and cuBLAS need it.
+    /// Makes the device current on this thread, as cuDNN and cuBLAS require.
     pub(super) fn enter(&self) -> Result<()> {
         Ok(self.context.bind_to_thread()?)
     }
 
-    /// Whether the main stream has nothing left to do.
+    /// Whether the main stream is idle.
     pub(super) fn is_idle(&self) -> Result<bool> {
         self.enter()?;
         // SAFETY: the stream is alive.
@@ -192,7 +192,7 @@ impl Device {
         if self.precision == Precision::Bf16 { 2 } else { 4 }
     }
 
-    /// Values of an activation that kernels treat at once.
+    /// Values of an activation that a kernel processes at once.
     pub(super) fn vector(&self) -> usize {
         16 / self.size()
     }
@@ -206,7 +206,7 @@ impl Device {
         allocate(&self.stream, len.next_multiple_of(PAD) * 4)
     }
 
-    /// Scratch memory of at least so many bytes; what follows on the stream may overwrite it.
+    /// Scratch memory of at least this many bytes; later work on the stream may overwrite it.
     pub(super) fn scratch(&self, n_bytes: usize) -> Result<Address> {
         let mut scratch = self.scratch.borrow_mut();
         if scratch.as_ref().is_none_or(|scratch| scratch.n_bytes() < n_bytes) {
@@ -216,13 +216,13 @@ impl Device {
         Ok(scratch.as_ref().map_or(0, Tensor::at))
     }
 
-    /// Gives the scratch memory back, after something was tried that may have needed more than is used in the end.
+    /// Frees the scratch memory after trials that may have needed more than the final choice.
     pub(super) fn shed_scratch(&self) {
         *self.scratch.borrow_mut() = None;
         self.generation.set(self.generation.get() + 1);
     }
 
-    /// How often the scratch memory has moved, after which its old address must not be used.
+    /// How often the scratch memory has moved; old addresses are invalid after a move.
     pub(super) fn scratch_generation(&self) -> u64 {
         self.generation.get()
     }
@@ -243,7 +243,7 @@ impl Device {
         Ok(values)
     }
 
-    /// From one place on the device to another.
+    /// Copies from one place on the device to another.
     pub(super) fn copy(&self, from: Address, to: Address, n_bytes: usize) -> Result<()> {
         self.enter()?;
         // SAFETY: both were allocated for at least so many bytes.
@@ -251,7 +251,7 @@ impl Device {
         Ok(())
     }
 
-    /// Milliseconds of one of `n` runs on the main stream, after one that does not count.
+    /// Milliseconds per run of `n` runs on the main stream, after one untimed run.
     pub(super) fn time(&self, n: usize, run: impl Fn() -> Result<()>) -> Result<f32> {
         let event = || self.context.new_event(Some(driver::CUevent_flags::CU_EVENT_DEFAULT));
         let (begin, end) = (event()?, event()?);
@@ -290,14 +290,14 @@ impl Device {
 
     /// Blocks for a kernel that strides over `n` items.
     pub(super) fn blocks(n: usize) -> (u32, u32) {
-        // Four times what 132 multiprocessors hold at once; more blocks only add to the queue.
+        // Four times what 132 multiprocessors hold at once; more blocks would only wait.
         ((n.div_ceil(BLOCK as usize).clamp(1, 132 * 32)) as u32, 1)
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // Nothing can be done about a device that fails while it is let go.
+        // A failure of the device during cleanup cannot be handled.
         let _ = self.enter();
         let _ = self.copies.synchronize();
         let _ = self.stream.synchronize();
@@ -340,7 +340,7 @@ fn not_allocated(stream: &CudaStream, n_bytes: usize, error: &DriverError) -> Er
     let why = match stream.context().mem_get_info() {
         Ok((free, total)) if error.0 == driver::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
             let (free, total) = (Bytes(free as u64), Bytes(total as u64));
-            format!("{free} of its {total} are free; a smaller batch needs less")
+            format!("{free} of {total} are free; use a smaller batch")
         }
         _ => words(error),
     };
@@ -351,7 +351,7 @@ fn not_allocated(stream: &CudaStream, n_bytes: usize, error: &DriverError) -> Er
 fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<String, CudaFunction>> {
     let (major, minor) = context.compute_capability()?;
     if precision == Precision::Bf16 && major < 8 {
-        let why = format!("it has compute capability {major}.{minor}, and bf16 needs 8.0");
+        let why = format!("compute capability {major}.{minor}; bf16 needs 8.0");
         return Err(Error::Device { what: "bf16 on this device".to_owned(), why });
     }
     let bf16 = i32::from(precision == Precision::Bf16);
@@ -360,7 +360,7 @@ fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<S
     let program = compile_ptx_with_opts(source(), options)
         .map_err(|error| Error::Device { what: "compiling the kernels".to_owned(), why: format!("{error:?}") })?;
     let module = context.load_module(program).map_err(|error| {
-        let what = "loading the kernels, which NVRTC compiled for a driver of its own version,".to_owned();
+        let what = "loading the kernels (the driver may be older than NVRTC)".to_owned();
         Error::Device { what, why: words(&error) }
     })?;
     let updates = ARITHMETICS.iter().flat_map(|rule| [false, true].map(|typed| update_kernel(rule.name, typed)));
@@ -368,7 +368,7 @@ fn compile(context: &Arc<CudaContext>, precision: Precision) -> Result<HashMap<S
     names.map(|name| module.load_function(&name).map(|function| (name, function)).map_err(Error::from)).collect()
 }
 
-/// The kernel that updates by a rule: from gradients of the activations' type, or f32.
+/// The update kernel of a rule: from gradients of the activations' type, or f32.
 pub(super) fn update_kernel(rule: &str, typed: bool) -> String {
     format!("{rule}_{}", if typed { 't' } else { 'f' })
 }

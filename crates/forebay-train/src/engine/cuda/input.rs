@@ -1,7 +1,7 @@
-//! Batches on their way to the device.
+//! Transfer of batches to the device.
 //!
-//! Pixels go through page-locked memory, which the device can fetch by itself, on a stream of their own. So a batch travels while the one
-//! before it is computed; two events keep the streams from overtaking each other.
+//! Pixels go through page-locked memory, which the device can copy by itself, on a separate stream. A batch is thus
+//! transferred while the previous one is computed; two events order the streams.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub struct Input {
     targets: Tensor,
     constants: Tensor,
     normalize: Option<Normalize>,
-    /// What the pixels under way are fetched from, where it is not `pixels`.
+    /// The source of the pixels in transfer, if it is not `pixels`.
     lent: Option<Box<dyn Lent>>,
     copies: Arc<CudaStream>,
     pub(super) tape: RefCell<Tape>,
-    /// Recorded behind the copy: once it has passed, the host memory is free again.
+    /// Recorded after the copy: once it has passed, the host memory is free again.
     left: CudaEvent,
     /// The images are ready for the main stream.
     arrived: CudaEvent,
-    /// The main stream has no more use for the images.
+    /// The main stream no longer needs the images.
     released: CudaEvent,
 }
 
@@ -43,7 +43,7 @@ impl Input {
     pub(super) fn new(device: &Device, batch: usize, image: Shape, n_classes: usize) -> Result<Self> {
         let n_pixels = (batch * image.len()).next_multiple_of(4);
         let pinned = |len: usize| -> Result<PinnedHostSlice<f32>> {
-            // SAFETY: it is filled with zeros before anybody reads it.
+            // SAFETY: it is filled with zeros before anyone reads it.
             let mut slice = unsafe { device.context.alloc_pinned_with_flags::<f32>(len.max(1), 0)? };
             slice.as_mut_slice()?.fill(0.0);
             Ok(slice)
@@ -69,7 +69,7 @@ impl Input {
         Ok(input)
     }
 
-    /// The page-locked pixels, once the last ones have left.
+    /// The page-locked pixels, once the previous ones have been copied.
     pub(super) fn staging(&mut self) -> Result<&mut [f32]> {
         self.left.synchronize()?;
         Ok(self.pixels.as_mut_slice()?)
@@ -95,7 +95,7 @@ impl Input {
         self.send(device, n, targets, normalize)
     }
 
-    /// Stages pixels where they lie, if the device can fetch them there.
+    /// Stages pixels in place, if the device can copy from there.
     pub(super) fn stage_lent(
         &mut self,
         device: &Device,
@@ -120,7 +120,7 @@ impl Input {
         Ok(())
     }
 
-    /// Lets go of what was lent, if it has left the host.
+    /// Releases lent memory that has left the host.
     pub(super) fn reclaim(&mut self) -> Result<()> {
         if self.lent.is_some() && self.left.try_is_complete()? {
             self.lent = None;
@@ -128,7 +128,7 @@ impl Input {
         Ok(())
     }
 
-    /// Queues copies and normalisation on the copy stream.
+    /// Queues copy and normalisation on the copy stream.
     fn send(&mut self, device: &Device, n_pixels: usize, targets: &[f32], normalize: &Normalize) -> Result<()> {
         self.labels.as_mut_slice()?[..targets.len()].copy_from_slice(targets);
         self.set_constants(device, normalize)?;
@@ -172,7 +172,7 @@ impl Input {
         Ok(())
     }
 
-    /// The images; what follows on the main stream waits for them.
+    /// The images; later work on the main stream waits for them.
     pub(super) fn images(&self, device: &Device) -> Result<&Tensor> {
         device.stream.wait(&self.arrived)?;
         Ok(&self.images)

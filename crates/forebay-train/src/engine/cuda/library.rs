@@ -1,8 +1,8 @@
-//! Whether the libraries are there, said before anything is asked of them.
+//! Checks that the CUDA libraries are available before using them.
 //!
-//! They are loaded when a device is first asked for, so the same program runs where there is no CUDA. `cudarc` panics on a library
-//! that is missing; hence they are looked for here first. What the system does not find by name is taken from folders that the caller
-//! names: a library that was loaded from there is found by name from then on.
+//! They are loaded when a device is first requested, so the same program runs without CUDA. `cudarc` panics if a
+//! library is missing; hence this check. Libraries that the system does not find by name are loaded from folders that
+//! the caller names, and are then found by name.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ use libloading::os::unix::{Library as Loaded, RTLD_GLOBAL, RTLD_NOW};
 
 use crate::error::{Error, Result};
 
-/// A library, how to see whether it loads, and where a user gets it.
+/// A library, how to test whether it loads, and where to get it.
 struct Library {
     name: &'static str,
     stem: &'static str,
     version: &'static str,
-    /// Stems of libraries that it opens by name itself, and so must find loaded.
+    /// Stems of libraries that it opens by name and that must therefore be loaded first.
     helpers: &'static [&'static str],
     is_present: unsafe fn() -> bool,
     remedy: &'static str,
@@ -29,7 +29,7 @@ const LIBRARIES: [Library; 4] = [
         version: "1",
         helpers: &[],
         is_present: cudarc::driver::sys::is_culib_present,
-        remedy: "it comes with NVIDIA's display driver; see whether `nvidia-smi` works",
+        remedy: "it comes with NVIDIA's display driver; check that `nvidia-smi` works",
     },
     Library {
         name: "NVRTC",
@@ -64,12 +64,13 @@ const LIBRARIES: [Library; 4] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaLibrary {
     pub name: &'static str,
-    /// Where to get it; `None` when it loads.
+    /// Where to get it; `None` if it loads.
     pub remedy: Option<&'static str>,
 }
 
-/// Tries to load each, the driver first; libraries that the system does not find are taken from these folders. A library is tried when
-/// the iterator gets to it: the first takes milliseconds, all together a second where the disk is slow.
+/// Tries to load each library, the driver first; libraries that the system does not find are searched in these folders.
+/// Each is tried when the iterator reaches it: the first takes milliseconds, all together about one second on a slow
+/// disk.
 pub fn cuda_libraries(folders: &[PathBuf]) -> impl Iterator<Item = CudaLibrary> {
     LIBRARIES.iter().map(|library| {
         let remedy = library.check(folders).is_err().then_some(library.remedy);
@@ -77,7 +78,7 @@ pub fn cuda_libraries(folders: &[PathBuf]) -> impl Iterator<Item = CudaLibrary> 
     })
 }
 
-/// Sees to it that all libraries load, or names the first that does not.
+/// Checks that all libraries load; names the first that does not.
 pub(super) fn check(folders: &[PathBuf]) -> Result<()> {
     LIBRARIES.iter().try_for_each(|library| library.check(folders))
 }
@@ -98,7 +99,7 @@ impl Library {
 
     fn missing(&self, folders: &[PathBuf]) -> Error {
         let Self { name, stem, version, remedy, .. } = self;
-        let mut looked_for = format!("lib{stem}.so.{version} and lib{stem}.so in the system's library folders");
+        let mut looked_for = format!("lib{stem}.so.{version} and lib{stem}.so in the system's library paths");
         for folder in folders {
             looked_for += &format!(" and {}", folder.escaped());
         }
@@ -106,7 +107,7 @@ impl Library {
     }
 }
 
-/// The file of a library in the first folder that has one.
+/// The file of a library in the first folder that has it.
 fn find(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
     let wanted = format!("lib{stem}.so");
     let is_wanted = |path: &PathBuf| {
@@ -118,7 +119,7 @@ fn find(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
     folders.iter().find_map(found)
 }
 
-/// Loads a library for good. One that does not load is left to the check that follows.
+/// Loads a library permanently. A failure is reported by the check that follows.
 fn load(path: &Path) {
     // SAFETY: as in `is_present`. It stays loaded, so nothing it gave out can dangle.
     if let Ok(library) = unsafe { Loaded::open(Some(path), RTLD_NOW | RTLD_GLOBAL) } {
@@ -167,7 +168,7 @@ mod tests {
         let library = Library { is_present: never, ..LIBRARIES[3] };
         let error = library.check(std::slice::from_ref(&full.0)).unwrap_err().to_string();
         let start = format!(
-            "cuDNN does not load; looked for libcudnn.so.9 and libcudnn.so in the system's library folders and {}: get it by \
+            "cannot load cuDNN (looked for libcudnn.so.9 and libcudnn.so in the system's library paths and {}): get it by \
              `pip install nvidia-cudnn-cu13`",
             full.0.display()
         );

@@ -1,6 +1,6 @@
-//! Linear layers, and convolutions that look at one pixel alone, by cuBLAS.
+//! Linear layers and 1 × 1 convolutions by cuBLAS.
 //!
-//! cuBLAS counts by columns, so a row-major matrix is its transpose there.
+//! cuBLAS is column-major, so a row-major matrix is its transpose there.
 
 use std::ffi::c_void;
 
@@ -15,7 +15,7 @@ use crate::error::Result;
 const PLAIN: Operation = Operation::CUBLAS_OP_N;
 const TURNED: Operation = Operation::CUBLAS_OP_T;
 
-/// A factor: whether it is turned, where it is, and the length of its rows.
+/// A factor: whether it is transposed, its address, and the length of its rows.
 type Factor = (Operation, Address, usize);
 
 /// y[batch, outputs] = x[batch, inputs] · w[outputs, inputs]ᵀ.
@@ -24,7 +24,8 @@ pub(super) fn forward(device: &Device, shape: LinearShape, x: Address, weight: A
     multiply(device, (outputs, batch, inputs), (TURNED, weight, inputs), (PLAIN, x, inputs), (y, outputs, false))
 }
 
-/// dw[outputs, inputs] = dy[batch, outputs]ᵀ · x[batch, inputs], in f32 where `is_full`, else as the activations are.
+/// dw[outputs, inputs] = dy[batch, outputs]ᵀ · x[batch, inputs], in f32 if `is_full`, otherwise in the activations'
+/// type.
 pub(super) fn backward_weights(
     device: &Device,
     shape: LinearShape,
@@ -49,7 +50,7 @@ pub(super) fn backward_data(
     multiply(device, (inputs, batch, outputs), (PLAIN, weight, inputs), (PLAIN, dy, outputs), (dx, inputs, false))
 }
 
-/// The product of `a` and `b` into `c`: where it is, the length of its rows, and whether it is f32 in any case.
+/// The product of `a` and `b` into `c`: its address, the length of its rows, and whether it is always f32.
 fn multiply(
     device: &Device,
     size: (usize, usize, usize),

@@ -1,7 +1,7 @@
-//! Pages of the host's memory that the device can fetch from by itself.
+//! Host memory pages that the device can access directly (DMA).
 //!
-//! A copy from other memory goes through the driver's own staging area and holds the caller up meanwhile. So whoever stages a lent batch
-//! asks here first.
+//! A copy from other memory goes through the driver's staging buffer and blocks the caller meanwhile. Code that stages
+//! a lent batch therefore checks here first.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use super::device::words;
 use crate::error::{Error, Result};
 use crate::lent::HostMemory;
 
-/// How bytes come from the pages, or go there.
+/// How bytes are copied from or to the pages.
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
 }
 
-/// The ranges of addresses that are locked.
+/// The address ranges that are locked.
 #[derive(Clone, Default)]
 pub(super) struct Locks(Arc<Mutex<Vec<Range<usize>>>>);
 
@@ -33,7 +33,7 @@ impl Locks {
         // SAFETY: by the law of `HostMemory` the range is mapped as long as the guard keeps it.
         let status = unsafe { driver::cuMemHostRegister_v2(start as *mut c_void, n_bytes, 0) };
         status.result().map_err(|error| Error::Device {
-            what: format!("locking {} of the host's memory", Bytes(n_bytes as u64)),
+            what: format!("page-locking {} of host memory", Bytes(n_bytes as u64)),
             why: words(&error),
         })?;
         let range = start..start + n_bytes;
@@ -41,19 +41,19 @@ impl Locks {
         Ok(Locked { way, locks: self.clone(), range, _memory: memory })
     }
 
-    /// Whether all of a slice is locked.
+    /// Whether the whole slice is locked.
     pub(super) fn cover(&self, floats: &[f32]) -> bool {
         let Range { start, end } = floats.as_ptr_range();
         self.ranges().iter().any(|range| range.start <= start as usize && end as usize <= range.end)
     }
 
     fn ranges(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
-        // Ranges are pushed and removed whole, so a panic elsewhere leaves nothing half done.
+        // Ranges are pushed and removed whole, so a panic elsewhere leaves a consistent list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps pages locked, and the memory alive.
+/// Keeps pages locked and the memory alive.
 pub(super) struct Locked {
     way: Way,
     locks: Locks,
@@ -68,7 +68,7 @@ impl Drop for Locked {
             ranges.swap_remove(i);
         }
         drop(ranges);
-        // Copies under way must end first. Nothing can be done about a device that fails while memory is let go.
+        // Copies in progress must end first. A failure of the device at this point cannot be handled.
         let _ = self.way.context.bind_to_thread();
         let _ = self.way.stream.synchronize();
         // SAFETY: the range was registered when this was made, and nothing reads it any more.

@@ -1,7 +1,8 @@
 //! The engine that computes on an NVIDIA GPU.
 //!
-//! Convolutions are cuDNN's, linear layers cuBLAS's, the rest are kernels of our own (`kernels.cu`, compiled when the device is
-//! opened). All libraries are loaded at run time. Activations are NHWC in f32 or bf16; parameters are f32 in any case.
+//! cuDNN runs the convolutions, cuBLAS the linear layers; the rest are our own kernels (`kernels.cu`, compiled when the
+//! device is opened). All libraries are loaded at run time. Activations are NHWC in f32 or bf16; parameters are always
+//! f32.
 
 mod conv;
 mod device;
@@ -44,14 +45,14 @@ use crate::optimizer::Rule;
 use crate::shape::Shape;
 use crate::view::Values;
 
-/// Threads that copy pixels into page-locked memory: about what it takes to fill a PCIe link.
+/// Threads that copy pixels into page-locked memory: about as many as a PCIe link can absorb.
 const COPY_THREADS: usize = 4;
 
 /// An NVIDIA GPU.
 ///
-/// Results may differ from run to run in the last bits, since cuDNN's fastest algorithms add in any order.
+/// Results may differ between runs in the last bits: cuDNN's fastest algorithms add in any order.
 pub struct Cuda {
-    /// What was found fastest for a shape, so that equal layers are tried once.
+    /// The fastest algorithms per shape, so equal layers are tried once.
     choices: RefCell<Vec<(ConvShape, Choice)>>,
     copiers: rayon::ThreadPool,
     device: Device,
@@ -61,12 +62,13 @@ impl Cuda {
     /// Opens a device, counted from 0.
     ///
     /// # Errors
-    /// A library is missing, there is no such device, or it cannot compute in this precision.
+    /// When a library is missing, the device does not exist, or it does not support the precision.
     pub fn new(ordinal: usize, precision: Precision) -> Result<Self> {
         Self::with_folders(ordinal, precision, &[])
     }
 
-    /// Opens a device; libraries that the system does not find are taken from these folders, as pip leaves them.
+    /// Opens a device; libraries that the system does not find are searched in these folders, for example those of pip
+    /// packages.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -107,7 +109,7 @@ impl Cuda {
         self.device.launch(if wide { "bias_act_v" } else { "bias_act_1" }, Device::blocks(items), &arguments)
     }
 
-    /// How many whole vectors hold so many values.
+    /// The number of whole vectors that hold this many values.
     fn vectors(&self, len: usize) -> usize {
         len.div_ceil(self.device.vector())
     }

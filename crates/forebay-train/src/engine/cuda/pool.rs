@@ -5,10 +5,10 @@ use super::device::{Address, Argument, Device, Tensor};
 use crate::engine::PoolShape;
 use crate::error::Result;
 
-/// A planned max pool with the places of the maxima.
+/// A planned max pool with the positions of the maxima.
 pub struct MaxPool {
     shape: PoolShape,
-    /// The winner's place in its window, one byte per output.
+    /// The position of the maximum in its window, one byte per output.
     winners: Tensor,
 }
 
@@ -27,7 +27,7 @@ impl MaxPool {
         self.launch(device, ["max_pool_back_v", "max_pool_back_1"], self.shape.input.pixels(), tensors)
     }
 
-    /// Runs the kernel of the width that the channels allow, one thread a vector of `pixels`.
+    /// Runs the kernel of the width that the channels allow, one thread per vector of `pixels`.
     fn launch(&self, device: &Device, names: [&'static str; 2], pixels: usize, tensors: [Address; 3]) -> Result<()> {
         let channels = self.shape.input.channels;
         let is_wide = channels.is_multiple_of(device.vector());

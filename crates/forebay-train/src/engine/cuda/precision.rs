@@ -1,4 +1,4 @@
-//! In how many bits a device computes.
+//! The precision in which a device computes.
 
 use std::fmt;
 use std::str::FromStr;

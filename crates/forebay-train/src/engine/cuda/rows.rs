@@ -5,10 +5,10 @@ use crate::engine::NormShape;
 use crate::error::Result;
 use Argument::{Count, Flag, Number, Wide};
 
-/// How many multiprocessors a device is taken to have: an H100's or H200's number. Another one only costs some speed.
+/// Assumed number of multiprocessors: an H100's or H200's. A different number only costs some speed.
 const MULTIPROCESSORS: usize = 132;
 
-/// How work over rows is laid out on the device.
+/// The launch layout for work over rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     /// Whether vectors of channels are read at once.
@@ -24,7 +24,7 @@ impl Layout {
         Self::of(device, rows, channels, 8, 4 * MULTIPROCESSORS)
     }
 
-    /// For results by row: no sums have to be brought together, so there may be more blocks.
+    /// For results by row: no partial sums to combine, so more blocks are allowed.
     fn spread(device: &Device, rows: usize, channels: usize) -> Self {
         Self::of(device, rows, channels, 4, 16 * MULTIPROCESSORS)
     }
@@ -59,7 +59,7 @@ fn finish_grid(channels: usize) -> (u32, u32) {
 
 const FINISH_BLOCK: (u32, u32) = (32, 32);
 
-/// Masks dy by y where `relu`, and sums its rows into `bias` where there is one.
+/// Masks dy by y if `relu`, and adds its rows to `bias` if given.
 pub(super) fn mask_and_sum(
     device: &Device,
     y: Address,
@@ -115,7 +115,7 @@ impl Norm {
         Ok(Self { shape, layout, spread, mean, inverse })
     }
 
-    /// Takes the batch's statistics and moves the running ones towards them.
+    /// Uses the batch's statistics and moves the running ones towards them.
     pub(super) fn learn(
         &self,
         device: &Device,
@@ -144,7 +144,7 @@ impl Norm {
         device.launch_on(&device.stream, "norm_finish", finish_grid(channels), FINISH_BLOCK, &arguments)
     }
 
-    /// Takes the running statistics as they are.
+    /// Uses the running statistics unchanged.
     pub(super) fn recall(&self, device: &Device, running_mean: Address, running_variance: Address) -> Result<()> {
         let NormShape { channels, epsilon, .. } = self.shape;
         let arguments = [

@@ -1,7 +1,8 @@
-//! Parameters in one piece of device memory.
+//! Parameters in one block of device memory.
 //!
-//! Values and moments are f32. In bf16 layers read a working copy, which the optimiser writes as it goes. cuDNN gives weight gradients
-//! in the activations' type, everything else gives f32; so convolution weights lie first, and an update is two launches.
+//! Values and moments are f32. With bf16, layers read a working copy, which the optimiser updates. cuDNN returns weight
+//! gradients in the activations' type, everything else returns f32; convolution weights therefore come first, and an
+//! update is two launches.
 
 use super::Precision;
 use super::device::{Address, Argument, Device, Tensor, update_kernel};
@@ -9,17 +10,17 @@ use crate::engine::{Part, Slot, SlotId, SlotKind};
 use crate::error::Result;
 use crate::optimizer::{MOST_MOMENTS, Rule};
 
-/// Slots begin at multiples of this many values: 128 bytes in bf16.
+/// Slots start at multiples of this many values: 128 bytes in bf16.
 const ALIGN: usize = 64;
 
 /// All parameters and statistics of a network.
 pub struct Store {
     places: Vec<Place>,
     n_values: usize,
-    /// Values before this one are convolution weights.
+    /// Values before this index are convolution weights.
     n_conv: usize,
     values: Tensor,
-    /// bf16 copies of the values; `None` where layers read the values themselves.
+    /// bf16 copies of the values; `None` if layers read the values themselves.
     working: Option<Tensor>,
     conv_gradients: Tensor,
     gradients: Tensor,
@@ -73,13 +74,13 @@ impl Store {
         arena.at() + 4 * place.at as u64
     }
 
-    /// What layers read of a weight, in the activations' type.
+    /// A weight as layers read it, in the activations' type.
     pub(super) fn weight(&self, device: &Device, slot: SlotId) -> Address {
         let arena = self.working.as_ref().unwrap_or(&self.values);
         arena.at() + (device.size() * self.places[slot.0].at) as u64
     }
 
-    /// Where a slot's gradient goes: of the activations' type for convolution weights, else f32.
+    /// The destination of a slot's gradient: of the activations' type for convolution weights, otherwise f32.
     pub(super) fn gradient(&self, device: &Device, slot: SlotId) -> Address {
         let place = self.places[slot.0];
         if place.kind == SlotKind::ConvWeight {
@@ -89,7 +90,7 @@ impl Store {
         }
     }
 
-    /// Where the f32 values of a slot's part lie, and how many they are; nowhere for moments that no step has made yet.
+    /// Address and number of the f32 values of a slot's part; none for moments before the first step.
     pub(super) fn lies(&self, slot: SlotId, part: Part) -> (Option<Address>, usize) {
         let place = self.places[slot.0];
         let at = match part {
@@ -132,7 +133,7 @@ impl Store {
         }
     }
 
-    /// Brings the working copy up to date after values were set from outside.
+    /// Updates the working copy after values were set from outside.
     fn copy_working(&self, device: &Device) -> Result<()> {
         let Some(working) = &self.working else { return Ok(()) };
         let arguments =
@@ -171,7 +172,7 @@ impl Store {
     }
 }
 
-/// A moment's memory, zeroed when it is first needed.
+/// A moment's memory, zeroed on first use.
 fn ready(device: &Device, moment: &mut Option<Tensor>, len: usize) -> Result<Address> {
     if moment.is_none() {
         *moment = Some(device.floats(len)?);

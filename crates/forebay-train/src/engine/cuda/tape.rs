@@ -1,10 +1,12 @@
-//! A step's launches, recorded once and played back.
+//! The launches of a step, recorded once and replayed.
 //!
-//! A step of a deep network is hundreds of launches, which are the same every time but for the place of the batch. So each place has a
-//! tape. Played back, they cost the host one call, and the device needs not wait for the next launch to arrive.
+//! A step of a deep network is hundreds of launches, which are the same every time except for the batch's input slot.
+//! Each slot therefore has a recording (CUDA graph). A replay costs the host one call, and the device does not wait for
+//! single launches.
 //!
-//! The first run of a place is as always: it makes the memory that a recording must not make. What is recorded holds addresses; so a tape
-//! is recorded anew when the scratch memory has moved, and a step that draws lots, whose keys differ every time, is not recorded at all.
+//! The first run of a slot is not recorded: it allocates memory, which a recording must not do. A recording contains
+//! addresses, so it is made again when the scratch memory has moved. A step with random behaviour, whose keys differ
+//! every time, is not recorded.
 
 use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
@@ -12,14 +14,14 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use super::device::Device;
 use crate::error::Result;
 
-/// What is known of a place's step.
+/// The state of a slot's recording.
 #[derive(Default)]
 pub(super) enum Tape {
     /// Never run: the first run only warms up, since libraries allocate in it.
     #[default]
     Empty,
     Ready,
-    /// It was recorded, when the scratch memory was of this generation.
+    /// Recorded while the scratch memory had this generation.
     Recorded(Recording, u64),
     Unfit,
 }
@@ -30,7 +32,7 @@ pub(super) struct Recording(CudaGraph);
 unsafe impl Send for Recording {}
 
 impl Tape {
-    /// Runs `work`, by playing it back where it was recorded.
+    /// Runs `work`, replaying the recording if there is one.
     pub(super) fn run(&mut self, device: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         if let Self::Recorded(recording, generation) = self {
             if *generation == device.scratch_generation() {
@@ -45,7 +47,7 @@ impl Tape {
         }
     }
 
-    /// Runs the work and sees whether it is fit to be recorded.
+    /// Runs the work and checks whether it can be recorded.
     fn listen(&mut self, device: &Device, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         device.drew_lots.set(false);
         work()?;
@@ -64,7 +66,7 @@ impl Tape {
             *self = Self::Recorded(Recording(graph), generation);
             return Ok(());
         }
-        // Some operation cannot be recorded; nothing has been run yet.
+        // An operation cannot be recorded; nothing has run yet.
         work()
     }
 }

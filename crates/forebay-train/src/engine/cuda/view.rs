@@ -1,4 +1,4 @@
-//! A store's values, fetched a piece at a time from any thread.
+//! A store's values, copied in pieces from any thread.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::lent::{HostMemory, PageLock};
 use crate::view::{Fetch, Remote};
 
 struct Piece {
-    /// `None` for moments of a network that made no step yet: they are all zero.
+    /// `None` for moments of a network before its first step: they are all zero.
     at: Option<Address>,
     n_bytes: usize,
 }
 
 /// Values of a store that nobody changes meanwhile.
 pub(super) struct StoreView<'a> {
-    /// The stream of all operations: what is fetched is what they left.
+    /// The stream of all operations: copies see their results.
     way: Way,
     locks: Locks,
     pieces: Vec<Piece>,
@@ -57,7 +57,7 @@ impl Remote for StoreView<'_> {
                 }
             }
         });
-        // Also after an error: copies that were queued still write to the caller's memory.
+        // Even after an error: queued copies still write to the caller's memory.
         let arrived = self.way.stream.synchronize();
         queued?;
         Ok(arrived?)

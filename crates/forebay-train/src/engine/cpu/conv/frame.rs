@@ -1,10 +1,10 @@
-//! An image with its margin of zeros.
+//! An image with a margin of zeros.
 
 use crate::shape::Shape;
 
-/// Channels at whose multiples neighbouring pixels fall into the same set of the first-level cache.
+/// Numbers of channels at whose multiples neighbouring pixels map to the same set of the L1 cache.
 const CLASHING: usize = 512;
-/// How far clashing pixels are moved apart: one cache line.
+/// How far conflicting pixels are moved apart: one cache line.
 const APART: usize = 16;
 
 /// How an image is laid out for a sweep.
@@ -19,8 +19,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// A frame of `height` × `width` with the image at (`top`, `left`). `lone` pixels, of which no run crosses from one to the
-    /// next, may be moved apart.
+    /// A frame of `height` × `width` with the image at (`top`, `left`). `lone` pixels, which no run crosses, may be
+    /// moved apart.
     pub(super) fn new(image: Shape, (top, left): (usize, usize), (height, width): (usize, usize), lone: bool) -> Self {
         let clash = lone && image.channels.is_multiple_of(CLASHING);
         Self { image, top, left, height, width, pixel: image.channels + if clash { APART } else { 0 } }
@@ -39,7 +39,7 @@ impl Frame {
         if self.is_bare() { 0 } else { self.height * self.row() }
     }
 
-    /// The framed image: itself, or a copy in the scratch memory.
+    /// The framed image: the image itself, or a copy in scratch memory.
     pub(super) fn fill<'a>(&self, image: &'a [f32], scratch: &'a mut [f32]) -> &'a [f32] {
         if self.is_bare() {
             return image;

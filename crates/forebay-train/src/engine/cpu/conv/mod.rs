@@ -1,9 +1,9 @@
 //! Convolutions, without im2col.
 //!
-//! Forward and the gradient of the input are *sweeps*: a kernel slides over a framed (zero-padded) image and each place is
-//! a row of a matrix product whose factor is read from the image where it is. The gradient of the input slides the
-//! turned-round kernel over the gradient of the output; with stride *s* it falls into *s*² sweeps of stride 1, one for each
-//! remainder of the place. The gradient of the weights is a product over all places (`weights.rs`).
+//! Forward and the gradient of the input are *sweeps*: a kernel slides over a framed (zero-padded) image, and each
+//! position is a row of a matrix product whose factor is read directly from the image. The gradient of the input slides
+//! the flipped kernel over the gradient of the output; stride *s* splits it into *s*² sweeps of stride 1, one per
+//! remainder of the position. The gradient of the weights is a product over all positions (`weights.rs`).
 
 mod frame;
 mod pack;
@@ -19,7 +19,7 @@ use super::threads::{Threads, Woven, with_scratch};
 use crate::engine::ConvShape;
 use crate::error::Result;
 
-/// Tasks that a sweep is cut into at least, where the batch is small.
+/// Minimum number of tasks that a sweep is cut into for small batches.
 const MIN_TASKS: usize = 16;
 
 /// A planned convolution with its scratch memory.
@@ -32,13 +32,13 @@ pub struct Conv {
     partial: Memory,
 }
 
-/// One direction: what is framed, how the kernel slides, how large images are on both sides.
+/// One direction: what is framed, how the kernel slides, and the image sizes on both sides.
 struct Motion {
     frame: Frame,
     sweeps: Vec<Sweep>,
     from_len: usize,
     to_len: usize,
-    /// Whether some places of the output are under no sweep.
+    /// Whether some output positions are covered by no sweep.
     has_gaps: bool,
 }
 
@@ -97,7 +97,7 @@ impl Conv {
     }
 }
 
-/// Frames each image and sweeps over it. Small batches are cut by output channels too.
+/// Frames each image and sweeps over it. Small batches are also cut by output channels.
 fn slide(
     threads: &Threads,
     kernels: &Kernels,
@@ -136,7 +136,7 @@ mod tests {
         (0..n).map(|i| ((i * step % 101) as f32 - 50.0) / 50.0).collect()
     }
 
-    /// Output, gradient of the input and gradient of the weights, each by its definition.
+    /// Output, gradient of the input and gradient of the weights, computed from their definitions.
     fn plain(shape: &ConvShape, x: &[f32], w: &[f32], dy: &[f32]) -> [Vec<f64>; 3] {
         let (input, output) = (shape.input, shape.output);
         let (per_group, filters) = (input.channels / shape.groups, output.channels / shape.groups);

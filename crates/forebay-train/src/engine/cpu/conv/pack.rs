@@ -26,7 +26,7 @@ pub(super) fn forward(
     Ok(())
 }
 
-/// Input channels side by side: step *k* of a panel is one tap of one filter, taps turned round.
+/// Input channels side by side: step *k* of a panel is one tap of one filter, in flipped order.
 pub(super) fn backward(
     threads: &Threads,
     kernels: &Kernels,

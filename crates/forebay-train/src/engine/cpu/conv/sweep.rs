@@ -1,4 +1,4 @@
-//! A kernel sliding over framed images.
+//! A kernel that slides over framed images.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::engine::ConvShape;
 use crate::engine::cpu::kernel::{Kernels, Start, Tile};
 use crate::engine::cpu::threads::even;
 
-/// Places of the output on a grid, and where the kernel lies in the frame for each. Distances count floats.
+/// Output positions on a grid, and the kernel's position in the frame for each. Distances are in floats.
 #[derive(Debug)]
 pub(super) struct Sweep {
     rows: usize,
@@ -28,7 +28,7 @@ pub(super) struct Sweep {
     pub(super) taps: (Vec<usize>, Vec<usize>),
 }
 
-/// The first place, and the distances to the next row and column.
+/// The first position, and the distances to the next row and column.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
     start: usize,
@@ -49,16 +49,16 @@ impl Sweep {
         self.n_panels() * self.steps() * kernels.columns
     }
 
-    /// The group and the first channel within it of a panel, and how many channels it has.
+    /// The group of a panel, its first channel within the group, and its number of channels.
     pub(super) fn panel(&self, kernels: &Kernels, panel: usize) -> (usize, usize, usize) {
         let first = panel % self.panels * kernels.columns;
         (panel / self.panels, first, kernels.columns.min(self.group_out - first))
     }
 
-    /// Computes the output channels of `panels` at every place.
+    /// Computes the output channels of `panels` at every position.
     ///
     /// # Safety
-    /// `to` must be an image of the output, and nobody else may touch these channels of it meanwhile.
+    /// `to` must be an image of the output, and nothing else may access these channels meanwhile.
     pub(super) unsafe fn run(
         &self,
         kernels: &Kernels,
@@ -97,12 +97,12 @@ impl Sweep {
     }
 }
 
-/// The way of the kernel over the padded input.
+/// The path of the kernel over the padded input.
 pub(super) fn forward_sweep(shape: &ConvShape, kernels: &Kernels) -> (Frame, Sweep) {
     let (input, output, pad) = (shape.input, shape.output, shape.padding);
     let size = (input.height + 2 * pad, input.width + 2 * pad);
     let frame = Frame::new(input, (pad, pad), size, shape.kernel == 1);
-    // A kernel of one pixel does not see rows, so the image is one long row for it.
+    // A 1 × 1 kernel does not depend on rows, so the image is treated as one long row.
     let flat = shape.kernel == 1 && shape.stride == 1 && pad == 0;
     let (rows, columns) = if flat { (1, output.pixels()) } else { (output.height, output.width) };
     let group_out = output.channels / shape.groups;
@@ -125,7 +125,7 @@ pub(super) fn forward_sweep(shape: &ConvShape, kernels: &Kernels) -> (Frame, Swe
     (frame, sweep)
 }
 
-/// The ways of the turned-round kernel over the gradient of the output, one for each remainder of row and column.
+/// The paths of the flipped kernel over the gradient of the output, one per remainder of row and column.
 pub(super) fn backward_sweeps(shape: &ConvShape, kernels: &Kernels) -> (Frame, Vec<Sweep>) {
     let (input, output) = (shape.input, shape.output);
     let across = Axis::all(shape, input.width);
@@ -167,14 +167,14 @@ pub(super) fn backward_sweeps(shape: &ConvShape, kernels: &Kernels) -> (Frame, V
     (frame, sweeps)
 }
 
-/// The places of the input along one axis that share a remainder, and what reaches them.
+/// The input positions along one axis that share a remainder, and the kernel taps that reach them.
 struct Axis {
-    /// The first place, and how many there are; the next is a stride further.
+    /// The first position and their number; the distance between them is the stride.
     first: usize,
     places: usize,
-    /// Taps of the kernel that reach them, from the one furthest back in the output.
+    /// Taps of the kernel that reach them, starting with the one farthest back in the output.
     taps: Vec<usize>,
-    /// The place of the output under the last of these taps for the first place.
+    /// For the first position, the output position under the last of these taps.
     last: usize,
 }
 
@@ -191,8 +191,8 @@ impl Axis {
     }
 }
 
-/// The contiguous pieces under a kernel of `height` × `width`: whole lines of it, or single pixels where a group's channels are
-/// only a part of them.
+/// The contiguous pieces under a kernel of `height` × `width`: whole rows, or single pixels if a group has only some of
+/// the channels.
 fn runs(frame: &Frame, groups: usize, channels: usize, (height, width): (usize, usize)) -> (Vec<usize>, usize) {
     if groups == 1 {
         return ((0..height).map(|y| y * frame.row()).collect(), width * channels);

@@ -1,8 +1,9 @@
-//! The gradient of a convolution's weights: a product over all places of all images.
+//! The gradient of a convolution's weights: a product over all positions of all images.
 //!
-//! Row *f*, column *j* of it sums, over all places, the gradient of filter *f* there times value *j* of the patch under the kernel. The
-//! patches of a few images are packed, a panel of columns at a time; the gradients are read where they are. Work is cut by columns
-//! and, where that reads less memory, by images; then each part has a sum of its own, and these are added in order.
+//! Row *f*, column *j* is the sum, over all positions, of the gradient of filter *f* times value *j* of the patch under
+//! the kernel. The patches of a few images are packed one panel of columns at a time; the gradients are read in place.
+//! Work is cut by columns and, if that reads less memory, by images; each part then has its own sum, and the sums are
+//! added in a fixed order.
 
 use std::ops::Range;
 
@@ -13,9 +14,9 @@ use crate::engine::cpu::threads::{CHUNK, Threads, Woven, even, with_scratch};
 use crate::engine::cpu::wide::widest;
 use crate::error::Result;
 
-/// Tasks the work is cut into, as far as it can be.
+/// Target number of tasks.
 const TASKS: usize = 16;
-/// Floats of a packed panel, and of the gradients beside it, that stay in the second-level cache.
+/// Floats of a packed panel and its gradients that stay in the L2 cache.
 const PANEL_LEN: usize = 32 << 10;
 const GRADIENT_LEN: usize = 128 << 10;
 
@@ -63,7 +64,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// The cut that moves least memory: each range reads all gradients, each part writes and re-reads a sum of its own.
+    /// The cut that moves the least memory: each range reads all gradients; each part writes and re-reads its own sum.
     fn best(shape: &ConvShape, panels: usize, weight_len: usize) -> Self {
         let gradients = shape.batch * shape.output.len();
         let cuts = [1, 2, 4, 8, 16].into_iter().filter(|parts| *parts <= shape.batch);
@@ -74,10 +75,10 @@ impl Cut {
     }
 }
 
-/// One panel of columns, for the images given, of all filters of its group.
+/// One panel of columns, for the given images, of all filters of its group.
 ///
 /// # Safety
-/// `out` must have the size of the weights, and nobody else may touch these columns of it meanwhile.
+/// `out` must have the size of the weights, and nothing else may access these columns meanwhile.
 unsafe fn columns(
     kernels: &Kernels,
     shape: &ConvShape,
@@ -128,14 +129,14 @@ unsafe fn columns(
     });
 }
 
-/// A contiguous piece of a patch: row of the kernel, first float from the patch's left edge, and where it goes.
+/// A contiguous piece of a patch: kernel row, first float from the patch's left edge, and destination.
 struct Piece {
     row: usize,
     from: usize,
     to: Range<usize>,
 }
 
-/// The pieces of a patch that make up `width` values of a filter from `first` on.
+/// The pieces of a patch that make up `width` values of a filter, starting at `first`.
 fn pieces(shape: &ConvShape, group: usize, first: usize, width: usize) -> Vec<Piece> {
     let pixel = shape.input.channels;
     let run_len = if shape.groups == 1 { shape.kernel * pixel } else { pixel / shape.groups };
@@ -153,7 +154,7 @@ fn pieces(shape: &ConvShape, group: usize, first: usize, width: usize) -> Vec<Pi
 }
 
 widest! {
-    /// Packs the pieces of every patch of an image, one row of `columns` values a place.
+    /// Packs the pieces of every patch of an image: one row of `columns` values per position.
     fn pack(shape: &ConvShape, image: &[f32], pieces: &[Piece], columns: usize, packed: &mut [f32]) {
         let line = shape.input.width * shape.input.channels;
         let width = pieces.last().map_or(0, |piece| piece.to.end);
@@ -175,7 +176,7 @@ widest! {
     }
 }
 
-/// Copies the values from `start` on; those off the row's ends are 0.
+/// Copies the values from `start`; values beyond the ends of the row are 0.
 #[inline(always)]
 fn copy_clipped(row: &[f32], start: isize, out: &mut [f32]) {
     let end = start + out.len() as isize;

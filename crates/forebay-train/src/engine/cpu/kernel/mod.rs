@@ -1,12 +1,12 @@
 //! The inner loop of convolutions and matrix products: a small tile of the result, held in registers.
 //!
-//! A tile of `rows` × `columns` of C is the sum over *k* of a column of A times a row of B. B lies packed in panels of
-//! `columns` values per step; A is read where it is, one value per row, and spread over the register. Since activations are
-//! NHWC, the patch under a convolution's kernel is a few contiguous *runs* of the padded image, the same distance apart
-//! for every row of the tile. So a convolution needs no im2col: it is this loop with the runs' offsets.
+//! A tile of `rows` × `columns` of C is the sum over *k* of a column of A times a row of B. B is packed in panels of
+//! `columns` values per step; A is read in place, one value per row, and broadcast to a register. Activations are NHWC,
+//! so the patch under a convolution's kernel is a few contiguous *runs* of the padded image, at the same distances for
+//! every row of the tile. A convolution therefore needs no im2col: it is this loop with the offsets of the runs.
 //!
-//! Each result is one chain of multiply-adds in the order of *k*, whatever tile it falls into, so how work is cut
-//! into tiles never changes a bit.
+//! Each result is one chain of multiply-adds in the order of *k*, in any tile, so the split into tiles never changes a
+//! bit.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,15 +19,15 @@ pub(super) enum Start {
     Zero,
     /// A vector of one value per column, valid for the tile's width.
     Bias(*const f32),
-    /// The values of C: a second run over *k* adds to the first.
+    /// The current values of C: a second pass over *k* adds to the first.
     Present,
 }
 
-/// One tile to compute. Strides and offsets count floats.
+/// One tile to compute. Strides and offsets are in floats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tile<'a> {
     pub(super) a: *const f32,
-    /// From one value to the next along the direction that is not contiguous: rows in strided kernels, steps in adjacent ones.
+    /// The stride along the non-contiguous direction: rows in strided kernels, steps in adjacent ones.
     pub(super) a_stride: usize,
     /// Where each run of A starts, from `a`.
     pub(super) runs: &'a [usize],
@@ -56,19 +56,19 @@ pub(super) struct Kernels {
     pub(super) name: &'static str,
     pub(super) columns: usize,
     pub(super) rows: usize,
-    /// For A whose steps lie side by side.
+    /// For A with contiguous steps.
     pub(super) strided: &'static [Kernel],
-    /// For A whose rows lie side by side.
+    /// For A with contiguous rows.
     pub(super) adjacent: &'static [Kernel],
 }
 
 impl Kernels {
-    /// The fastest this processor can run.
+    /// The fastest kernels this processor can run.
     pub(super) fn best() -> Self {
         Self::all().swap_remove(0)
     }
 
-    /// All this processor has, the fastest first.
+    /// All kernels this processor can run, fastest first.
     pub(super) fn all() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
