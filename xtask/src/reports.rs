@@ -1,7 +1,7 @@
 //! Reports for visitors: every built-in study run on this machine at the quick scale, its page kept in `docs/reports`, and a picture for
 //! README.md.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -32,14 +32,19 @@ fn write_study(name: &str) -> Result<()> {
     }
     let study = ["study", "run", name, "--scale", "quick", "--data", "data", "--out", name];
     run(program(std::path::absolute(binary())?).args(study).current_dir(&folder))?;
-    let page = root().join("docs/reports").join(name).with_extension("html");
+    let page = page(name);
     std::fs::copy(out.join("report.html"), &page).with_context(|| format!("cannot write {}", page.display()))?;
     Ok(())
 }
 
+/// The book makes `NAME.html` of its own page about the study.
+fn page(study: &str) -> PathBuf {
+    root().join("docs/reports").join(format!("{study}-report.html"))
+}
+
 fn take_picture() -> Result<()> {
     python::chromium()?;
-    let (picture, study) = (root().join(PICTURE.0), root().join("docs/reports").join(PICTURE.1).with_extension("html"));
+    let (picture, study) = (root().join(PICTURE.0), page(PICTURE.1));
     let profile = scratch("reports/browser")?;
     let mut chromium = program("chromium");
     chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]);
