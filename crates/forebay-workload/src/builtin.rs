@@ -1,4 +1,4 @@
-//! The workloads that come with forebay: DLIO's and MLPerf Storage's, with their published numbers.
+//! The built-in workloads: DLIO's and MLPerf Storage's, with their published numbers.
 
 use crate::check::{Checked, read};
 
@@ -7,7 +7,7 @@ pub struct Builtin {
     pub name: &'static str,
     /// One line for a listing.
     pub about: &'static str,
-    /// TOML as it is in the repository, comments included.
+    /// The TOML text from the repository, including comments.
     pub text: &'static str,
 }
 
@@ -24,29 +24,29 @@ macro_rules! builtin {
 }
 
 static ALL: &[Builtin] = &[
-    builtin!("bert_v100", "language model: 500 TFRecord files of short records, a checkpoint of 4 GB every 250 steps"),
+    builtin!("bert_v100", "language model: 500 TFRecord files of short records, a 4 GB checkpoint every 250 steps"),
     builtin!("cosmoflow_a100", "cosmology: 524,288 TFRecord files of 2.8 MB, batches of one, on an A100"),
     builtin!("cosmoflow_h100", "cosmology: 524,288 TFRecord files of 2.8 MB, batches of one, on an H100"),
     builtin!("cosmoflow_v100", "cosmology: 524,288 TFRecord files of 2.8 MB, batches of one, on a V100"),
-    builtin!("default", "DLIO's own first example: 64 small npz files and an evaluation"),
+    builtin!("default", "DLIO's first example: 64 small npz files and an evaluation"),
     builtin!("dlrm", "recommendation: one indexed file of 1,024 records of 671 MB, in random order"),
     builtin!("dlrm_b200", "recommendation: Parquet, 40 of 200 columns, batches of 16,384 rows, on a B200"),
     builtin!("flux_b200", "text to image: Parquet, rows of 2.2 MB, on a B200"),
-    builtin!("llama_1t", "checkpoints of a transformer of 1.2 trillion weights, over at least 512 ranks"),
-    builtin!("llama_405b", "checkpoints of a transformer of 405 billion weights, over at least 256 ranks"),
-    builtin!("llama_70b", "checkpoints of a transformer of 70 billion weights, over at least 32 ranks"),
-    builtin!("llama_70b_zero3", "checkpoints of a transformer of 70 billion weights, ZeRO 3, over at least 8 ranks"),
-    builtin!("llama_7b", "checkpoints of a transformer of 7 billion weights"),
-    builtin!("llama_7b_zero3", "checkpoints of a transformer of 7 billion weights, ZeRO 3"),
-    builtin!("llama_8b_zero3", "checkpoints of a transformer of 8 billion weights, ZeRO 3"),
+    builtin!("llama_1t", "checkpoints of a 1.2-trillion-parameter transformer on at least 512 ranks"),
+    builtin!("llama_405b", "checkpoints of a 405-billion-parameter transformer on at least 256 ranks"),
+    builtin!("llama_70b", "checkpoints of a 70-billion-parameter transformer on at least 32 ranks"),
+    builtin!("llama_70b_zero3", "checkpoints of a 70-billion-parameter transformer, ZeRO 3, on at least 8 ranks"),
+    builtin!("llama_7b", "checkpoints of a 7-billion-parameter transformer"),
+    builtin!("llama_7b_zero3", "checkpoints of a 7-billion-parameter transformer, ZeRO 3"),
+    builtin!("llama_8b_zero3", "checkpoints of an 8-billion-parameter transformer, ZeRO 3"),
     builtin!(
         "megatron_deepspeed_LLNL",
-        "language model: one indexed file by mmap, checkpoints of layers over 32 ranks"
+        "language model: one indexed file read by mmap, checkpoints of layers on 32 ranks"
     ),
-    builtin!("resnet50_a100", "pictures: 1,024 TFRecord files of 1,251 samples, batches of 400, on an A100"),
-    builtin!("resnet50_h100", "pictures: 1,024 TFRecord files of 1,251 samples, batches of 400, on an H100"),
-    builtin!("resnet50_tf", "pictures: 1,024 TFRecord files of 1,251 samples, batches of 64, one epoch"),
-    builtin!("resnet50_v100", "pictures: 1,024 TFRecord files of 1,251 samples, batches of 64, on a V100"),
+    builtin!("resnet50_a100", "images: 1,024 TFRecord files of 1,251 samples, batches of 400, on an A100"),
+    builtin!("resnet50_h100", "images: 1,024 TFRecord files of 1,251 samples, batches of 400, on an H100"),
+    builtin!("resnet50_tf", "images: 1,024 TFRecord files of 1,251 samples, batches of 64, one epoch"),
+    builtin!("resnet50_v100", "images: 1,024 TFRecord files of 1,251 samples, batches of 64, on a V100"),
     builtin!("retinanet_b200", "object detection: 1.2 million JPEG files, on a B200"),
     builtin!("unet3d_a100", "medical volumes: 168 npz files of 147 MB, batches of 7, on an A100"),
     builtin!("unet3d_b200", "medical volumes: 7,200 npz files of 147 MB, batches of 7, on a B200"),
@@ -54,7 +54,7 @@ static ALL: &[Builtin] = &[
     builtin!("unet3d_v100", "medical volumes: 168 npz files of 147 MB, batches of 4, on a V100"),
 ];
 
-/// Other names by which a workload is known: a model's alone means its H100, or the newest accelerator it has.
+/// Other names of workloads: a model's name alone means its H100 version, or the one for the newest accelerator.
 const ALIASES: &[(&str, &str)] = &[
     ("bert", "bert_v100"),
     ("cosmoflow", "cosmoflow_h100"),
@@ -76,13 +76,13 @@ pub fn all() -> &'static [Builtin] {
     ALL
 }
 
-/// One of them; also by DLIO's other spellings, and by a model's name alone.
+/// Finds a workload by its name, DLIO's other spellings, or a model's name alone.
 pub fn find(name: &str) -> Option<&'static Builtin> {
     let name = alias(name).unwrap_or(name);
     all().iter().find(|builtin| builtin.name == name)
 }
 
-/// The workload that another name stands for.
+/// The workload that an alias refers to.
 pub fn alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(other, _)| *other == name).map(|(_, name)| *name)
 }

@@ -1,12 +1,12 @@
-//! Which files a dataset has and how big their samples are: a function of the workload alone.
+//! The files of a dataset and the sizes of their samples, as a function of the workload alone.
 //!
-//! Names are DLIO's to the letter, so that its data and ours can take each other's place. Sizes follow its rule too: a
-//! sample is a square of `int(sqrt(length))` to a side, and where lengths vary each side is drawn for itself with a
-//! deviation of `stdev / 2 / sqrt(length)`. Two sides that vary apart give a product that varies less: the deviation that
-//! comes out is about 0.71 of the one asked for, here as there.
+//! Names are exactly DLIO's, so its data and ours are interchangeable. Sizes follow its rule too: a sample is a square with
+//! sides of `int(sqrt(length))`, and if lengths vary, each side is drawn separately with a standard deviation of
+//! `stdev / 2 / sqrt(length)`. The product of two independent sides varies less: as in DLIO, the resulting deviation is
+//! about 0.71 of the requested one.
 //!
-//! What is drawn differs from DLIO's, whose draws depend on how many files came before. Ours depend on the seed and the
-//! file's number alone, and are made of whole numbers and of floating-point operations that every machine rounds the same.
+//! The drawn values differ from DLIO's, which depend on the number of files drawn before. Ours depend only on the seed and
+//! the file's number, and use integers and floating-point operations that every machine rounds the same.
 
 use forebay_units::random::{GOLDEN, mix};
 
@@ -43,7 +43,7 @@ impl Dataset {
         }
     }
 
-    /// Folders that a part's files are dealt out to; 0: none.
+    /// Number of folders of a part; 0 for none.
     pub fn n_subfolders(&self, part: Part) -> u64 {
         let n = match part {
             Part::Train => self.n_subfolders_train,
@@ -52,7 +52,7 @@ impl Dataset {
         if n > 1 { n } else { 0 }
     }
 
-    /// Where file `i` lies below the data folder: `train/1/img_003_of_168.npz`.
+    /// The path of file `i` below the data folder: `train/1/img_003_of_168.npz`.
     pub fn path_of(&self, part: Part, i: u64) -> String {
         let n = self.n_files(part);
         let name = format!("{}_{}_of_{n}.{}", self.file_prefix, padded(i, n), self.format.name());
@@ -62,7 +62,7 @@ impl Dataset {
         }
     }
 
-    /// What file `i` holds: drawn from the seed and `i` alone, so that every rank and machine knows it.
+    /// The shape of file `i`: drawn from the seed and `i` alone, so every rank and machine knows it.
     pub fn shape_of(&self, part: Part, i: u64) -> FileShape {
         let n_samples = self.n_samples_per_file;
         if self.has_columns() {
@@ -82,7 +82,7 @@ impl Dataset {
         per_sample.saturating_mul(self.n_samples_per_file)
     }
 
-    /// Bytes of one sample that a reader asks for, in the mean: of columns those that are read, else the record's.
+    /// Mean bytes per sample that a reader requests: the columns that are read, or the record.
     pub fn mean_read_bytes(&self) -> f64 {
         if self.has_columns() {
             return self.row_bytes(true) as f64;
@@ -119,22 +119,22 @@ impl Dataset {
         if !self.sizes_vary() {
             return vec![(side as u64).max(1); 2];
         }
-        // DLIO's bell is around the whole number, its width from the exact root.
+        // DLIO's normal distribution has the integer side as its mean; its deviation uses the exact root.
         let (mean, stdev) = (side.trunc(), self.record_length_bytes_stdev / 2.0 / side);
         let draw = |which| ((mean + stdev * bell(self.seed, part, i, which)) as u64).max(1);
         vec![draw(0), draw(1)]
     }
 }
 
-/// `i` with zeros before it, as wide as `n` itself is.
+/// `i` padded with zeros to the width of `n`.
 fn padded(i: u64, n: u64) -> String {
     format!("{i:0width$}", width = n.to_string().len())
 }
 
-/// A draw from a bell of mean 0 and deviation 1: twelve even draws, less their mean.
+/// An approximately normal draw with mean 0 and deviation 1: the sum of twelve uniform draws minus its mean.
 ///
-/// The sum is of whole numbers and its scaling is exact, so that no machine's logarithm or cosine decides a file's size.
-/// It reaches 6 deviations to each side.
+/// The sum is of integers and its scaling is exact, so file sizes do not depend on a machine's logarithm or cosine. It
+/// reaches 6 deviations on each side.
 fn bell(seed: u64, part: Part, i: u64, which: u64) -> f64 {
     let key = mix(seed ^ mix(part as u64 + 1)) ^ mix(i.wrapping_mul(2).wrapping_add(which).wrapping_add(0x5EED));
     let halves = (0..6u64).map(|k| mix(key.wrapping_add(k.wrapping_mul(GOLDEN))));

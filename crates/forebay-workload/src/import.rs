@@ -1,4 +1,4 @@
-//! A workload as our TOML: only what differs from the defaults, with the notes as comments.
+//! Writing a workload as our TOML: only values that differ from the defaults, with notes as comments.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::spec::{
 };
 use crate::{Checked, Checkpoint, Time, Transformer, Workload};
 
-/// The TOML text, which [`read`](crate::read()) reads back as the same workload under the same name.
+/// The TOML text; [`read`](crate::read()) reads it back as the same workload under the same name.
 pub fn to_toml(checked: &Checked) -> String {
     let mut sheet = Sheet::default();
     for note in &checked.notes {
@@ -20,7 +20,7 @@ pub fn to_toml(checked: &Checked) -> String {
     sheet.text()
 }
 
-/// The same with every key that has a value, also where it is the default.
+/// The same with every key that has a value, including defaults.
 pub(crate) fn with_defaults(workload: &Workload) -> String {
     let mut sheet = Sheet { writes_defaults: true, ..Sheet::default() };
     fill(&mut sheet, workload);
@@ -63,7 +63,7 @@ fn model(sheet: &mut Sheet, model: &Model) {
 
 fn transformer(sheet: &mut Sheet, shape: &Transformer) {
     let default = Transformer::default();
-    // Its header says that there is one, even where nothing in it differs.
+    // The header alone marks a transformer, even if nothing in it differs.
     sheet.section("[model.transformer]").begin();
     sheet.put("vocab_size", &shape.vocab_size, &default.vocab_size);
     sheet.put("hidden_size", &shape.hidden_size, &default.hidden_size);
@@ -190,7 +190,7 @@ fn limits(sheet: &mut Sheet, limits: &Limits) {
     sheet.section("[metric]").number("au", limits.au, default.au);
 }
 
-/// The lines so far. A section's header is written when the first key of it is.
+/// The lines so far. A section's header is written with its first key.
 #[derive(Default)]
 struct Sheet {
     lines: Vec<String>,
@@ -218,14 +218,14 @@ impl Sheet {
         self.lines.push(format!("{key} = {value}"));
     }
 
-    /// A key whose value differs from the default, or any where those are written too.
+    /// Writes a key if its value differs from the default, or if defaults are written too.
     fn put<T: PartialEq + Serialize>(&mut self, key: &str, value: &T, default: &T) {
         if self.writes_defaults || value != default {
             self.maybe(key, Some(value));
         }
     }
 
-    /// A key that has a value.
+    /// Writes a key that has a value.
     fn maybe<T: Serialize + ?Sized>(&mut self, key: &str, value: Option<&T>) {
         if let Some(value) = value {
             let value = toml::Value::try_from(value).expect("numbers, words, texts and lists of them are TOML");
@@ -233,7 +233,7 @@ impl Sheet {
         }
     }
 
-    /// A number, written without a point where it is whole.
+    /// Writes a number, without a decimal point if it is whole.
     fn number(&mut self, key: &str, value: f64, default: f64) {
         if self.writes_defaults || value != default {
             self.write(key, &plain(value));
@@ -281,7 +281,7 @@ mod tests {
     fn only_what_differs_is_written_and_notes_are_comments() {
         let yaml = "model: {model_size: 5}\ndataset: {format: npz}\ntrain: {epochs: 1, computation_time: 0.5}\n";
         let text = to_toml(&read("x", yaml, &[]).unwrap());
-        let wanted = "# model.model_size: DLIO reads model_size_bytes only, and saves 10,240 bytes; here it is the size\n\n\
+        let wanted = "# model.model_size: DLIO ignores it, reads only model_size_bytes and saves 10,240 bytes; here it is the model size\n\n\
             [model]\nmodel_size_bytes = 5\n\n[dataset]\nformat = \"npz\"\n\n[train]\ncomputation_time = 0.5\n";
         assert_eq!(text, wanted);
     }

@@ -1,11 +1,12 @@
-//! Workloads as DLIO writes them down: read, checked, planned, and judged by formulas.
+//! DLIO-compatible workload files as validated plans, and the formulas that judge their runs.
 //!
-//! A [`Workload`] says which files there are, how they are read, how long an accelerator computes, what is saved when.
-//! [`read()`] makes one of DLIO's YAML or of our TOML, with DLIO's overrides; every key is honoured or refused by name.
-//! [`Plan`] says what a number of accelerators would do with it, and [`metric`] what the times of their steps come to.
+//! A [`Workload`] describes the files, how they are read, how long an accelerator computes, and when checkpoints are
+//! saved. [`read()`] parses DLIO's YAML or our TOML, with DLIO's overrides; every key is honoured or refused by name.
+//! [`Plan`] applies a workload to a number of accelerators, and [`metric`] computes utilisation and throughput from the
+//! times of their steps.
 //!
-//! It does no I/O: texts in, plans and numbers out. It is not a runner: how a workload is read and what it measures is
-//! `forebay-emulation`'s. A count or a size in a file may be 10^15 at most, a dataset 10^18 bytes.
+//! It does no I/O: texts in, plans and numbers out. It is not a runner: `forebay-emulation` runs workloads. Limits: a
+//! count or a size in a file is at most 10^15, a dataset at most 10^18 bytes.
 //!
 //! ```
 //! use forebay_workload::{Plan, builtin, read};

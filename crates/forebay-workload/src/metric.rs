@@ -1,21 +1,21 @@
-//! What the times of steps come to: the whole epoch, the steady state, and DLIO's own arithmetic to the last digit.
+//! Utilisation and throughput from the times of steps: whole epoch, steady state, and DLIO's arithmetic to the last digit.
 //!
-//! DLIO leaves steps out of its utilisation (the first, by default) and takes what remains of the clock for the time. As
-//! the first step waits for all read threads to fill their queues, an epoch of few steps is judged by the part of it that
-//! did not wait. [`au_epoch`] leaves nothing out. [`dlio`] is what DLIO prints, so that the two can stand side by side.
+//! DLIO excludes steps from its utilisation (the first, by default) and divides by the remaining time. The first step
+//! waits for all read threads to fill their queues, so an epoch of few steps is judged by the part that did not wait.
+//! [`au_epoch`] excludes nothing. [`dlio`] is what DLIO prints, for comparison.
 //!
-//! Versions differ. Up to 2.0.0, which is the one that `pip` installs, the first step alone is left out and samples per
-//! second are of the whole block: [`dlio_2_0`]. Since then what is left out can be set, and samples per second are of all
-//! steps less two, whatever was set, over the time that is left: [`dlio`]. Of one block with the defaults the utilisation
-//! is the same. A run's figure is the mean over ranks, then over epochs, with the deviation of a whole population.
+//! Versions differ. Up to 2.0.0, the version that `pip` installs, only the first step is excluded, and samples per second
+//! are over the whole block: [`dlio_2_0`]. Since then the excluded steps can be set, and samples per second are of all
+//! steps minus two, whatever was set, divided by the remaining time: [`dlio`]. For one block with the defaults the
+//! utilisation is the same. A run's figure is the mean over ranks, then over epochs, with the population's deviation.
 //!
-//! In evaluations DLIO joins the ranks' lists where it means to add them, and then divides by the number of ranks: its
-//! utilisation of evaluations is too low by that factor. That is not imitated here.
+//! In evaluations DLIO concatenates the ranks' lists instead of adding them, and then divides by the number of ranks: its
+//! utilisation of evaluations is too low by that factor. This is not imitated here.
 
 /// The times of one accelerator's steps in one epoch, or in one block between checkpoints of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Block {
-    /// From asking for a batch to having it, in seconds.
+    /// From requesting a batch to receiving it, in seconds.
     pub load_s: Vec<f64>,
     pub compute_s: Vec<f64>,
     /// From the block's start to its end.
@@ -26,13 +26,13 @@ pub struct Block {
 pub struct Dlio {
     /// Its accelerator utilisation, in percent.
     pub au: f64,
-    /// Its samples per second; 0 or negative where a block has too few steps, as DLIO itself prints.
+    /// Its samples per second; 0 or negative if a block has too few steps, as DLIO itself prints.
     pub samples_per_s: f64,
 }
 
 /// DLIO's arithmetic for one block: its excluded steps, and its constant 2.
 ///
-/// A step's whole time is what it loaded and computed; where DLIO's own files give it apart, use [`dlio_of`].
+/// A step's total time is its loading plus its computing; if DLIO's own files give the total, use [`dlio_of`].
 pub fn dlio(block: &Block, batch: u64, exclude_start: u64, exclude_end: u64, steps_per_epoch: u64) -> Dlio {
     let whole_s: Vec<f64> = block.load_s.iter().zip(&block.compute_s).map(|(load, compute)| load + compute).collect();
     let excluded = Excluded { start: exclude_start, end: exclude_end, steps_per_epoch };
@@ -41,34 +41,34 @@ pub fn dlio(block: &Block, batch: u64, exclude_start: u64, exclude_end: u64, ste
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Excluded {
-    /// So many at the start of each block.
+    /// Number of steps excluded at the start of each block.
     pub start: u64,
-    /// Those behind so many before the end of an *epoch*: counted in every block from the block's start, as DLIO does.
+    /// Excludes the last steps of an *epoch*; counted in every block from the block's start, as DLIO does.
     pub end: u64,
     pub steps_per_epoch: u64,
 }
 
 impl Excluded {
-    /// Seconds of the steps that are left out of a block.
+    /// Seconds of the excluded steps of a block.
     pub fn seconds(&self, whole_s: &[f64]) -> f64 {
         let (start, end) = self.bounds(whole_s.len());
         sum(&whole_s[..start]) + sum(&whole_s[end..])
     }
 
-    /// Seconds of the steps of a block that are not left out.
+    /// Seconds of the included steps of a block.
     pub fn counted(&self, compute_s: &[f64]) -> f64 {
         let (start, end) = self.bounds(compute_s.len());
         sum(compute_s.get(start..end).unwrap_or_default())
     }
 
-    /// The first step that counts and the first that does not again.
+    /// The range of included steps: the first one, and the first excluded one after it.
     fn bounds(&self, steps: usize) -> (usize, usize) {
         let end = self.steps_per_epoch as i64 - self.end as i64;
         ((self.start as usize).min(steps), python_end(end, steps))
     }
 }
 
-/// DLIO's arithmetic since 2.0.0, of what each step computed and took in all.
+/// DLIO's arithmetic since 2.0.0, from each step's computing time and total time.
 pub fn dlio_of(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64, excluded: Excluded) -> Dlio {
     let computed = excluded.counted(compute_s);
     let total_s = wall_s - excluded.seconds(whole_s);
@@ -76,7 +76,7 @@ pub fn dlio_of(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64, excl
     Dlio { au, samples_per_s: (compute_s.len() as f64 - 2.0) / total_s * batch as f64 }
 }
 
-/// Where a slice of Python's ends: one that would be before the start counts from the back.
+/// The end of a Python slice: a negative index counts from the back.
 fn python_end(end: i64, len: usize) -> usize {
     let end = if end < 0 { end + len as i64 } else { end };
     end.clamp(0, len as i64) as usize
@@ -89,7 +89,7 @@ pub fn dlio_2_0(compute_s: &[f64], whole_s: &[f64], wall_s: f64, batch: u64) -> 
     Dlio { au, samples_per_s: compute_s.len() as f64 / wall_s * batch as f64 }
 }
 
-/// The step-weighted mean over the blocks of an epoch, as DLIO takes it.
+/// The step-weighted mean over the blocks of an epoch, as in DLIO.
 pub fn dlio_epoch(blocks: &[(Dlio, usize)]) -> Option<Dlio> {
     let steps: usize = blocks.iter().map(|(_, steps)| steps).sum();
     let mean = |of: fn(&Dlio) -> f64| {
@@ -108,7 +108,7 @@ pub struct DlioRun {
 }
 
 impl DlioRun {
-    /// Puts ranks together, each with its epochs; `None` where a rank has fewer than the others, or there is none.
+    /// Combines ranks, each with its epochs; `None` if a rank has fewer epochs than the others, or there are no ranks.
     pub fn of(ranks: &[Vec<Dlio>]) -> Option<Self> {
         let epochs = ranks.first()?.len();
         if epochs == 0 || ranks.iter().any(|rank| rank.len() != epochs) {
@@ -121,7 +121,7 @@ impl DlioRun {
         })
     }
 
-    /// Its "MB/s", which are MiB/s of the stated length of a record, not of bytes that were read: mean and deviation.
+    /// Its "MB/s", which are MiB/s computed from the configured record length, not from bytes read: mean and deviation.
     pub fn mib_per_s(&self, record_length_bytes: f64) -> Option<(f64, f64)> {
         let (mean, stdev) = mean_and_stdev(&self.samples_per_s)?;
         let mib = |rate: f64| rate * record_length_bytes / 1024.0 / 1024.0;
@@ -129,7 +129,7 @@ impl DlioRun {
     }
 }
 
-/// Mean and standard deviation of a whole population, as numpy's defaults are; `None` of no values.
+/// Mean and population standard deviation, NumPy's defaults; `None` without values.
 pub fn mean_and_stdev(values: &[f64]) -> Option<(f64, f64)> {
     if values.is_empty() {
         return None;
@@ -139,22 +139,23 @@ pub fn mean_and_stdev(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (sum(&squares) / values.len() as f64).sqrt()))
 }
 
-/// Computing over the whole time, as a share of 1; `None` of no time.
+/// Computing time divided by total time, as a fraction of 1; `None` if the total is 0.
 pub fn au_epoch(compute_s: f64, wall_s: f64) -> Option<f64> {
     (wall_s > 0.0).then(|| compute_s / wall_s)
 }
 
-/// The utilisation of a run: each accelerator's computing over its time, both summed over its epochs, and the mean of
-/// that over accelerators, as a share of 1.
+/// The utilisation of a run: each accelerator's computing time divided by its total time, both summed over its epochs,
+/// averaged over accelerators, as a fraction of 1.
 ///
-/// The whole time is that of the epochs, with checkpoints and barriers, without evaluations. For the steady state the wait
-/// for the first batch of every epoch is taken off. Runs of ours and those that DLIO wrote down are reckoned alike.
+/// The total time is the epochs' time, with checkpoints and barriers, without evaluations. For the steady state, the wait
+/// for the first batch of every epoch is subtracted. The same formula serves our runs and DLIO's.
 pub fn au_mean(accelerators: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let shares = accelerators.into_iter().map(|(compute_s, time_s)| au_epoch(compute_s, time_s));
     mean_and_stdev(&shares.collect::<Option<Vec<f64>>>()?).map(|(mean, _)| mean)
 }
 
-/// A sum as numpy takes it below 128 values: one after the other up to 7, else eight in turn. It decides last digits.
+/// A sum in NumPy's order for fewer than 128 values: sequential up to 7, else eight in turn. The order affects the last
+/// digits.
 fn sum(values: &[f64]) -> f64 {
     if values.len() < 8 {
         return values.iter().fold(0.0, |total, value| total + value);

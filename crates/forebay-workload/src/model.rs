@@ -1,9 +1,9 @@
-//! What each rank saves: DLIO's sizing, ZeRO, tensor and pipeline parallelism.
+//! The checkpoint state of each rank: DLIO's sizing, ZeRO, tensor and pipeline parallelism.
 //!
-//! Three kinds of state can be in a checkpoint. A *flat* blob of stated size, for models that are no transformer; the
-//! *layers*, of a transformer's shape or of lengths that the file lists; the *optimiser*'s moments and master weights.
-//! Who saves which of them follows the ZeRO stage: without ZeRO the first copy of the model saves all, stages 1 and 2
-//! spread the optimiser over all copies, stage 3 the layers too.
+//! A checkpoint can contain three kinds of state: a *flat* blob of a given size, for models that are not transformers; the
+//! *layers*, from a transformer's shape or from lengths in the file; and the *optimiser*'s moments and master weights.
+//! The ZeRO stage decides which rank saves what: without ZeRO the first copy of the model saves everything, stages 1 and
+//! 2 spread the optimiser over all copies, and stage 3 the layers too.
 
 use crate::Workload;
 use crate::check::Problem;
@@ -18,7 +18,7 @@ pub struct ShardTensor {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardFile {
-    /// The name DLIO gives it, without its ending: "zero_pp_rank_0_mp_rank_0_optim_states".
+    /// DLIO's name without the extension: "zero_pp_rank_0_mp_rank_0_optim_states".
     pub name: String,
     pub tensors: Vec<ShardTensor>,
 }
@@ -29,10 +29,10 @@ impl ShardFile {
     }
 }
 
-/// What rank `rank` of `ranks` saves; nothing where others save for it.
+/// What rank `rank` of `ranks` saves; empty if others save for it.
 ///
 /// # Errors
-/// When the model cannot be spread over so many ranks.
+/// When the model cannot be spread over this many ranks.
 pub fn shard_of(workload: &Workload, rank: u64, ranks: u64) -> Result<Vec<ShardFile>, Problem> {
     let place = Place::of(workload, rank, ranks)?;
     let mut files = Vec::new();
@@ -46,19 +46,17 @@ pub fn shard_of(workload: &Workload, rank: u64, ranks: u64) -> Result<Vec<ShardF
 /// Bytes of a checkpoint over all ranks.
 ///
 /// # Errors
-/// When the model cannot be spread over so many ranks.
+/// When the model cannot be spread over this many ranks.
 pub fn checkpoint_bytes(workload: &Workload, ranks: u64) -> Result<u64, Problem> {
-    let too_big = || Problem {
-        key: "model".to_owned(),
-        text: format!("a checkpoint of {ranks} ranks has more bytes than can be counted"),
-    };
+    let too_big =
+        || Problem { key: "model".to_owned(), text: format!("the size of a checkpoint of {ranks} ranks overflows") };
     (0..ranks).try_fold(0_u64, |sum, rank| {
         let bytes = shard_of(workload, rank, ranks)?.iter().map(ShardFile::bytes).sum();
         sum.checked_add(bytes).ok_or_else(too_big)
     })
 }
 
-/// Bytes of all that a copy of the model may save, too many rather than too few: to find slips of digits with.
+/// Upper bound on the bytes that a copy of the model saves, to detect typing errors.
 pub(crate) fn bytes_about(model: &Model) -> f64 {
     let sum = |lengths: &[u64]| lengths.iter().map(|&n| n as f64).sum::<f64>();
     let layers = model.n_layers.unwrap_or(0) as f64;
@@ -66,7 +64,7 @@ pub(crate) fn bytes_about(model: &Model) -> f64 {
     let (h, ffn, vocab) = (shape.hidden_size as f64, shape.ffn_hidden_size as f64, shape.vocab_size as f64);
     let d_kv = (shape.hidden_size / shape.n_attention_heads.max(1)) as f64 * shape.n_kv_heads as f64;
     let layer = h * (h + 2.0 * d_kv) + h * h + 3.0 * h * ffn + 2.0 * h;
-    // A weight and three values of the optimiser, of 8 bytes at most.
+    // A weight and three optimiser values, at most 8 bytes each.
     let transformer = if model.is_transformer() { (2.0 * vocab * h + layers * layer) * 32.0 } else { 0.0 };
     model.size_bytes as f64
         + 3.0 * sum(&model.optimization_groups)
@@ -74,7 +72,7 @@ pub(crate) fn bytes_about(model: &Model) -> f64 {
         + transformer
 }
 
-/// How many values a transformer learns; `None` for other models.
+/// Number of parameters of a transformer; `None` for other models.
 pub fn n_parameters(workload: &Workload) -> Option<u64> {
     let model = &workload.model;
     let layers = model.n_layers.filter(|_| model.is_transformer())?;
@@ -84,7 +82,7 @@ pub fn n_parameters(workload: &Workload) -> Option<u64> {
     Some(2 * head + norm + layers * layer)
 }
 
-/// The fewest ranks that a model is spread over: one copy of it, or as many as it states.
+/// The minimum number of ranks: one copy of the model, or the number it states.
 pub fn ranks_of(workload: &Workload) -> u64 {
     let parallelism = &workload.model.parallelism;
     parallelism.tensor * parallelism.pipeline * parallelism.data.unwrap_or(1)
@@ -97,7 +95,7 @@ impl Model {
     }
 }
 
-/// Where a rank stands among the copies, stages and slices of a model.
+/// A rank's position among the copies, stages and slices of a model.
 struct Place {
     tp: u64,
     pp: u64,
@@ -128,7 +126,7 @@ impl Place {
         format!("zero_pp_rank_{}_mp_rank_{}", self.dp_rank, self.mp_rank)
     }
 
-    /// The layers of its stage: the transformer's own from 1, 0 the embedding, then the head and the last norm.
+    /// The layers of its stage: 0 is the embedding, the transformer's layers count from 1, then the head and the last norm.
     fn layers(&self, n: u64) -> std::ops::RangeInclusive<u64> {
         let (each, more) = (n / self.pp, n % self.pp);
         let first = self.pp_rank * each + self.pp_rank.min(more) + 1;
@@ -139,17 +137,19 @@ impl Place {
 }
 
 fn uneven(tp: u64, pp: u64, ranks: u64) -> Problem {
-    let text = format!("tensor {tp} × pipeline {pp} needs a multiple of {} ranks, there are {ranks}", tp * pp);
+    let text = format!("tensor {tp} × pipeline {pp} needs a multiple of {} ranks, found {ranks}", tp * pp);
     Problem { key: "model.parallelism".to_owned(), text }
 }
 
 fn too_many(shards: u64, ranks: u64) -> Problem {
-    let text = format!("the model has {shards} shards, fewer than the {ranks} ranks that would save a subset of them");
+    let text = format!(
+        "the model has {shards} shards, fewer than the {ranks} ranks; a subset needs at least one shard per rank"
+    );
     Problem { key: "model.parallelism".to_owned(), text }
 }
 
-/// The blob of a model that is no transformer: of the ranks of the first copy, of all with ZeRO's stage 3, or of all that
-/// were asked to.
+/// The blob of a model that is not a transformer: saved by the ranks of the first copy, by all with ZeRO stage 3, or by all
+/// on request.
 fn flat(workload: &Workload, rank: u64, place: &Place) -> Option<ShardFile> {
     let saves = workload.checkpoint.all_ranks || place.dp_rank == 0 || place.zero_stage == 3;
     let model = &workload.model;
@@ -170,7 +170,7 @@ fn optimizer(model: &Model, place: &Place) -> Option<ShardFile> {
     Some(ShardFile { name: format!("{}_optim_states", place.slice()), tensors })
 }
 
-/// Lengths that the file lists: of each group two tensors, and one as long as all groups.
+/// Lengths from the file: two tensors per group, and one as long as all groups.
 fn groups(lengths: &[u64]) -> Vec<ShardTensor> {
     let of = |(i, &length): (usize, &u64)| {
         ["a", "b"].map(|name| tensor(format!("optimizer.{i}.{name}"), Element::I8, vec![length]))
@@ -180,7 +180,7 @@ fn groups(lengths: &[u64]) -> Vec<ShardTensor> {
     tensors
 }
 
-/// A transformer's master weights and two moments, each with DLIO's five vectors beside it.
+/// A transformer's master weights and two moments, each with DLIO's five additional vectors.
 fn moments(model: &Model, place: &Place) -> Option<Vec<ShardTensor>> {
     let layers = model.n_layers.filter(|_| model.is_transformer())?;
     let shape = model.transformer.unwrap_or_default();
@@ -231,7 +231,7 @@ fn layer(model: &Model, place: &Place, n: u64, i: u64) -> Vec<ShardTensor> {
     lengths.into_iter().map(|(name, length)| named(name, length / copies, model.weight)).collect()
 }
 
-/// The tensors of one layer of a transformer, and how long each is on one of `tp` ranks; the norms are on all of them.
+/// The tensors of one transformer layer and their lengths on one of `tp` ranks; norms are on all ranks.
 fn layer_lengths(shape: &Transformer, tp: u64) -> [(&'static str, u64); 6] {
     let Transformer { hidden_size: h, ffn_hidden_size: ffn, .. } = *shape;
     let d_kv = h / shape.n_attention_heads * shape.n_kv_heads;

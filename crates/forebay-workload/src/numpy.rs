@@ -1,21 +1,21 @@
-//! The draws that NumPy's first generator makes of a seed, and with them the very sizes that DLIO gives its files.
+//! The random numbers of NumPy's legacy generator, which reproduce the exact file sizes of DLIO.
 //!
-//! DLIO seeds it with 10 before it makes data, whatever the workload says, and draws two sides a file. So everybody's files of
-//! one configuration have the same sizes, and to know which sizes the ranks of a DLIO run had, exactly these numbers are needed.
-//! The generator is the Mersenne Twister of Matsumoto and Nishimura, seeded as their `init_genrand`; a bell is drawn by
-//! Marsaglia's polar method, which makes two at a time and gives the second first.
+//! DLIO seeds it with 10 before it makes data, whatever the workload says, and draws two sides per file. So all files of
+//! one configuration have the same sizes everywhere, and these numbers are needed to know the sizes in a DLIO run. The
+//! generator is the Mersenne Twister of Matsumoto and Nishimura, seeded by their `init_genrand`; normal values come from
+//! Marsaglia's polar method, which makes two at a time and returns the second first.
 
 use crate::spec::Dataset;
 
-/// What DLIO seeds the sizes of its files with.
+/// DLIO's seed for file sizes.
 const DLIO_SEED: u32 = 10;
 const WORDS: usize = 624;
 /// How far the word lies that each is mixed with.
 const APART: usize = 397;
 
 impl Dataset {
-    /// The sides of the samples of every file that DLIO's generator would make, those to train on first; `None` where its files
-    /// do not differ.
+    /// The sides of the samples of every file that DLIO would generate, training files first; `None` if all files are
+    /// equal.
     pub fn dlio_sides(&self) -> Option<Vec<[u64; 2]>> {
         if !self.sizes_vary() {
             return None;
@@ -28,7 +28,7 @@ impl Dataset {
     }
 }
 
-/// Draws from a bell of mean 0 and deviation 1.
+/// Normal draws with mean 0 and deviation 1.
 struct Bells {
     twister: Twister,
     /// The polar method makes normal values in pairs; this is the second, which the next call returns, as NumPy's does.
@@ -93,7 +93,7 @@ impl Twister {
         word ^ (word >> 18)
     }
 
-    /// A number from 0 to below 1, of 53 bits.
+    /// Uniform in `[0, 1)`, with 53 bits.
     fn share(&mut self) -> f64 {
         let (high, low) = (self.word() >> 5, self.word() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0

@@ -1,4 +1,4 @@
-//! What a number of accelerators would do with a workload.
+//! A workload applied to a number of accelerators.
 
 use crate::Workload;
 use crate::check::Problem;
@@ -14,25 +14,26 @@ pub struct Plan {
     pub steps_per_epoch: u64,
     /// Steps of each accelerator per evaluation.
     pub steps_eval: u64,
-    /// Values only: framing, headers and compression are not counted.
+    /// Values only, without framing, headers and compression.
     pub bytes_train: u64,
     pub bytes_eval: u64,
-    /// Numbers of the epochs, from 1, after which it is evaluated.
+    /// The epochs, from 1, that are followed by an evaluation.
     pub evaluations: Vec<u64>,
     pub checkpoints: u64,
     /// Bytes of one checkpoint, over all ranks.
     pub checkpoint_bytes: u64,
-    /// Bytes per second that one accelerator asks for when it never waits; `None` when it does not compute.
+    /// Bytes per second that one accelerator needs to never wait; `None` when it does not compute.
     pub demand_bytes_per_s: Option<f64>,
-    /// Seconds that one accelerator computes in the whole run, by the means of the laws.
+    /// Expected computing time of one accelerator in the whole run, in seconds.
     pub compute_s: f64,
 }
 
 impl Plan {
-    /// Plans a workload for so many accelerators.
+    /// Plans a workload for this number of accelerators.
     ///
     /// # Errors
-    /// When they have not one step to do, or more steps are asked for than there are, or a model cannot be spread over them.
+    /// When there is not a single step, more steps are requested than the data allows, or the model cannot be spread over
+    /// them.
     pub fn new(workload: &Workload, accelerators: u64) -> Result<Self, Problem> {
         if accelerators == 0 {
             return Err(problem("accelerators", "must be at least 1".to_owned()));
@@ -46,7 +47,7 @@ impl Plan {
         let step_s = workload.train.computation_time.mean().abs();
         let demand = workload.reader.batch_size as f64 * dataset.mean_read_bytes() / step_s;
         let Some(steps) = workload.train.epochs.checked_mul(steps_per_epoch) else {
-            let text = format!("{} epochs of {steps_per_epoch} steps cannot be counted", workload.train.epochs);
+            let text = format!("{} epochs of {steps_per_epoch} steps overflow", workload.train.epochs);
             return Err(problem("train.epochs", text));
         };
         let training_s = steps as f64 * step_s;
@@ -72,7 +73,7 @@ fn problem(key: &str, text: String) -> Problem {
     Problem { key: key.to_owned(), text }
 }
 
-/// Whole batches that each accelerator gets of an epoch; samples that make no batch for all are left over.
+/// Whole batches of each accelerator per epoch; samples that do not make a batch for all are dropped.
 fn steps(workload: &Workload, samples: u64, accelerators: u64) -> Result<u64, Problem> {
     if !workload.workflow.train {
         return Ok(0);
@@ -86,7 +87,7 @@ fn steps(workload: &Workload, samples: u64, accelerators: u64) -> Result<u64, Pr
     }
     if asked > most {
         let text =
-            format!("{asked} steps are asked for, but the data is enough for {most} of {accelerators} accelerators");
+            format!("{asked} steps requested, but the data provides {most} steps for {accelerators} accelerators");
         return Err(problem("train.total_training_steps", text));
     }
     Ok(asked)
@@ -107,7 +108,7 @@ fn steps_eval(workload: &Workload, samples: u64, accelerators: u64) -> Result<u6
     }
 }
 
-/// The epochs of `1..=epochs` that something is done after: `first`, and every `between` from there.
+/// The epochs of `1..=epochs` with an event: `first`, and then every `between`.
 fn every(epochs: u64, first: u64, between: u64) -> impl Iterator<Item = u64> {
     (first.max(1)..=epochs).step_by(usize::try_from(between.max(1)).unwrap_or(usize::MAX))
 }

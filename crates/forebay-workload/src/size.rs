@@ -1,14 +1,14 @@
-//! MLPerf Storage's rule for the size of a dataset: 500 steps, and five times the memory of the hosts.
+//! MLPerf Storage's rule for the size of a dataset: at least 500 steps, and five times the memory of the hosts.
 
 use crate::{Format, Part, Workload};
 
-/// Steps of each accelerator that the rule asks for.
+/// Steps per accelerator that the rule requires.
 const STEPS: u64 = 500;
 
-/// How many times the memory of the hosts the data must be.
+/// Required ratio of data to host memory.
 const MEMORIES: u64 = 5;
 
-/// Files above which the rule advises subfolders, and how many it puts in each.
+/// Number of files above which the rule advises subfolders, and files per subfolder.
 const FILES_PER_FOLDER: u64 = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +19,15 @@ pub struct Size {
     pub samples_for_memory: u64,
     pub files: u64,
     pub bytes: u64,
-    /// Subfolders that are advised above 10,000 files; 0: none.
+    /// Advised number of subfolders above 10,000 files; 0 for none.
     pub subfolders: u64,
 }
 
-/// The rule.
+/// Applies the rule.
 ///
-/// Memory is rounded down to whole samples and samples up to whole files, of which there is one at least. MLPerf's own tool
-/// rounds files down, so that they may lack up to one file's samples of what the rule asks for. Bytes are of
-/// the stated length of a record, which data with a deviation meets only in the mean.
+/// Memory is rounded down to whole samples, and samples are rounded up to whole files, at least one. MLPerf's own tool
+/// rounds files down, so its result may lack up to one file's samples. Bytes are computed from the configured record
+/// length, which varying data meets only on average.
 pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_bytes: u64) -> Size {
     let dataset = &workload.dataset;
     let record = stated_bytes(workload);
@@ -40,7 +40,7 @@ pub fn mlperf(workload: &Workload, accelerators: u64, hosts: u64, host_memory_by
     Size { samples_for_steps, samples_for_memory, files, bytes, subfolders }
 }
 
-/// Bytes of a record as it is stated, not of the square that it is made as; of columns, all of a row.
+/// Bytes of a record as configured, not of the square it is made as; for columns, the whole row.
 fn stated_bytes(workload: &Workload) -> f64 {
     let dataset = &workload.dataset;
     match dataset.format == Format::Parquet && !dataset.parquet.columns.is_empty() {

@@ -1,12 +1,12 @@
-//! How long something takes, as a law: DLIO's `computation_time`, `preprocess_time` and `eval_time`.
+//! Durations as probability distributions: DLIO's `computation_time`, `preprocess_time` and `eval_time`.
 
 use serde::{Deserialize, Serialize};
 
-/// A law of times in seconds. What it draws is taken without its sign, as DLIO does.
+/// A distribution of times in seconds. As in DLIO, the absolute value of each draw is used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Time {
-    /// A bell; without a deviation always the mean.
+    /// Normal; without a deviation always the mean.
     Normal {
         mean: f64,
         stdev: f64,
@@ -24,7 +24,7 @@ pub enum Time {
         /// The mean, under NumPy's name for it.
         scale: f64,
     },
-    /// A whole number of seconds, so only means of several seconds are of use.
+    /// A whole number of seconds, so only useful for means of several seconds.
     Poisson {
         /// The mean, under NumPy's name for it.
         lam: f64,
@@ -38,7 +38,7 @@ impl Default for Time {
 }
 
 impl Time {
-    /// The mean, before the sign is dropped.
+    /// The mean, before taking absolute values.
     pub fn mean(&self) -> f64 {
         match *self {
             Self::Normal { mean, .. } => mean,
@@ -49,7 +49,7 @@ impl Time {
         }
     }
 
-    /// Whether it takes no time at all.
+    /// Whether it is always zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! The sections about data: `storage`, `dataset`, `reader`.
+//! The sections on data: `storage`, `dataset`, `reader`.
 
 use super::law;
 use super::section::Section;
@@ -23,7 +23,7 @@ pub(super) fn storage(mut section: Section<'_>, root: &mut String) {
     ];
     match section.choice("storage_type", &places) {
         Some(Place::Parallel) => {
-            let text = "DLIO fails on it; a parallel file system is mounted, so here it is read as local_fs";
+            let text = "DLIO fails on this value; here it means local_fs, because a parallel file system is mounted";
             section.note("storage_type", text);
         }
         Some(Place::Elsewhere) => section.refuse("storage_type", "object stores are not supported; mount the data"),
@@ -48,16 +48,19 @@ pub(super) fn dataset(mut section: Section<'_>) -> Dataset {
     section.count_within("num_files_train", 0..=MOST_NUMBERED, &mut dataset.n_files_train);
     section.count_within("num_files_eval", 0..=MOST_NUMBERED, &mut dataset.n_files_eval);
     section.count_within("num_samples_per_file", 1..=MOST_NUMBERED, &mut dataset.n_samples_per_file);
-    section.idle("eval_num_samples_per_file", "DLIO does not read it: files of both parts hold num_samples_per_file");
+    section.idle(
+        "eval_num_samples_per_file",
+        "ignored, as in DLIO: training and evaluation files both hold num_samples_per_file samples",
+    );
     subfolders(&mut section, "num_subfolders_train", &mut dataset.n_subfolders_train);
     subfolders(&mut section, "num_subfolders_eval", &mut dataset.n_subfolders_eval);
     names(&mut section, &mut dataset);
     section.count("seed", 0, &mut dataset.seed);
     section.flag("keep_files", &mut dataset.keep_files);
     if !dataset.keep_files {
-        section.note("keep_files", "only data that the run itself has made is removed after it");
+        section.note("keep_files", "the run removes only data that it has made itself");
     }
-    section.idle("generation_buffer_size", "files are written a megabyte at a time, whatever it says");
+    section.idle("generation_buffer_size", "ignored: files are always written in pieces of 1 MB");
     section.element("record_element_type", &mut dataset.element);
     dataset.record_dims = section.counts("record_dims").unwrap_or_default();
     packing(&mut section, &mut dataset);
@@ -73,7 +76,7 @@ fn names(section: &mut Section<'_>, dataset: &mut Dataset) {
     }
     if let Some(prefix) = section.text("file_prefix") {
         if prefix.contains('/') {
-            section.refuse("file_prefix", "must not have a / in it");
+            section.refuse("file_prefix", "must not contain /");
         }
         dataset.file_prefix = prefix;
     }
@@ -86,11 +89,11 @@ fn names(section: &mut Section<'_>, dataset: &mut Dataset) {
 fn subfolders(section: &mut Section<'_>, key: &'static str, target: &mut u64) {
     section.count(key, 0, target);
     if *target == 1 {
-        section.note(key, "1 means the same as 0 here; DLIO makes the data without folders and then asks for one");
+        section.note(key, "1 means the same as 0 here; DLIO makes the data without folders and then looks for one");
     }
 }
 
-/// How files are packed: compression and chunks.
+/// Compression and chunks of files.
 fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
     if let Some(compression) = section.choice("compression", &Compression::NAMES) {
         dataset.compression = compression;
@@ -105,17 +108,17 @@ fn packing(section: &mut Section<'_>, dataset: &mut Dataset) {
     section.flag("enable_chunking", &mut chunks);
     section.bytes("chunk_size", &mut size);
     match (chunks, size) {
-        (true, 0) => section.refuse("chunk_size", "must be above 0 where enable_chunking is set"),
+        (true, 0) => section.refuse("chunk_size", "must be above 0 if enable_chunking is set"),
         (true, size) => {
             let text = match dataset.format {
-                Format::Hdf5 => "DLIO reads it and does nothing; here HDF5 is written in such chunks",
-                _ => "only HDF5 has chunks, so it does nothing",
+                Format::Hdf5 => "DLIO ignores it; here HDF5 files are written in these chunks",
+                _ => "no effect: only HDF5 has chunks",
             };
             section.note("enable_chunking", text);
             dataset.chunk_bytes = Some(size);
         }
         (false, 0) => {}
-        (false, _) => section.note("chunk_size", "it does nothing without enable_chunking"),
+        (false, _) => section.note("chunk_size", "no effect without enable_chunking"),
     }
 }
 
@@ -131,9 +134,8 @@ fn hdf5(mut section: Section<'_>) -> Hdf5 {
 fn parquet(mut section: Section<'_>) -> Parquet {
     let mut parquet = Parquet::default();
     section.count("row_group_size", 0, &mut parquet.row_group_rows);
-    section
-        .idle("read_mode", "a row group's columns are read when the first of its rows is asked for, whatever it says");
-    section.idle("generation_batch_size", "files are written a row group at a time");
+    section.idle("read_mode", "ignored: a row group's columns are always read with the first of its rows");
+    section.idle("generation_batch_size", "ignored: files are written one row group at a time");
     match section.take("columns") {
         None => {}
         Some(Tree::List(items)) => {
@@ -156,16 +158,16 @@ fn column(mut section: Section<'_>) -> Option<ParquetColumn> {
     section.count("count", 1, &mut count);
     section.flag("read", &mut is_read);
     if name.is_none() {
-        section.refuse("name", "a column needs one");
+        section.refuse("name", "missing; every column needs a name");
     }
     section.finish();
     Some(ParquetColumn { name: name?, element, width, count, is_read })
 }
 
-/// Threads of an accelerator: more than any machine runs.
+/// Limit on threads per accelerator: more than any machine runs.
 const MOST_THREADS: u64 = 1024;
 
-/// Samples of a batch; 500 batches of a million accelerators still are a number.
+/// Limit on samples per batch; 500 batches on a million accelerators still fit into a number.
 const MOST_BATCH: u64 = 1_000_000_000;
 
 pub(super) fn reader(mut section: Section<'_>) -> Reader {
@@ -180,8 +182,7 @@ pub(super) fn reader(mut section: Section<'_>) -> Reader {
     shuffles(&mut section, &mut reader);
     let types = [("on_demand", false), ("memory", true)];
     if let Some(in_memory) = section.choice("read_type", &types) {
-        let text =
-            "DLIO takes every value of it for memory; here samples stay in memory if it says memory, and only then";
+        let text = "DLIO treats every value as memory; here samples stay in memory only if the value is memory";
         section.note("read_type", text);
         reader.in_memory = in_memory;
     }
@@ -192,13 +193,13 @@ pub(super) fn reader(mut section: Section<'_>) -> Reader {
     law::read(&mut section, "preprocess_time", "preprocess_time_stdev", &mut reader.preprocess_time);
     reader.transformed_dims = section.counts("transformed_record_dims").unwrap_or_default();
     section.element("transformed_record_element_type", &mut reader.transformed_element);
-    section.idle("file_access", "DLIO reads it and does nothing; every thread opens the files it reads");
-    section.idle("dont_use_mmap", "it is about DALI's readers and makes no difference here");
-    section.idle("pin_memory", "it is about PyTorch's memory and makes no difference here");
-    section.idle("multiprocessing_context", "readers are threads here, not processes");
-    section.idle("data_loader_sampler", "it is for custom data loaders and makes no difference here");
-    section.impossible("data_loader_classname", "custom data loaders, in Python, are not supported");
-    section.impossible("reader_classname", "readers of one's own, in Python, cannot be run");
+    section.idle("file_access", "ignored, as in DLIO: every thread opens the files it reads");
+    section.idle("dont_use_mmap", "no effect here: it concerns DALI's readers");
+    section.idle("pin_memory", "no effect here: it concerns PyTorch's memory");
+    section.idle("multiprocessing_context", "no effect here: readers are threads, not processes");
+    section.idle("data_loader_sampler", "no effect here: it is for custom data loaders");
+    section.impossible("data_loader_classname", "custom Python data loaders are not supported");
+    section.impossible("reader_classname", "custom Python readers are not supported");
     section.finish();
     reader
 }
@@ -216,7 +217,7 @@ fn loader(section: &mut Section<'_>, reader: &mut Reader) {
     match section.choice("data_loader", &loaders) {
         Some(Some(loader)) => reader.loader = loader,
         Some(None) => {
-            section.refuse("data_loader", "custom data loaders are not supported, and without a loader nothing is read")
+            section.refuse("data_loader", "custom data loaders are not supported, and nothing is read without a loader")
         }
         None => {}
     }
@@ -231,7 +232,7 @@ fn shuffles(section: &mut Section<'_>, reader: &mut Reader) {
     }
     for (key, shuffle) in [("file_shuffle", reader.file_shuffle), ("sample_shuffle", reader.sample_shuffle)] {
         if shuffle != Shuffle::Off {
-            section.note(key, "DLIO's loader reads in order all the same; here the order is really shuffled");
+            section.note(key, "DLIO's loader still reads in order; here the order is really shuffled");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A law of times: a number of seconds, "224 ms", or a table with a type.
+//! Parsing time distributions: a number of seconds, "224 ms", or a table with a type.
 
 use super::section::{Section, no_unit, seconds};
 use super::tree::Tree;
@@ -21,7 +21,7 @@ const LAWS: [(&str, Law); 5] = [
     ("poisson", Law::Poisson),
 ];
 
-/// Reads a law, and the deviation that may stand beside it as a key of its own.
+/// Reads a distribution, and its deviation if that is a separate key.
 pub(super) fn read(section: &mut Section<'_>, key: &'static str, stdev_key: &'static str, target: &mut Time) {
     match section.take(key) {
         None => {}
@@ -36,11 +36,11 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str, stdev_key: &'st
     let Some(given) = section.seconds(stdev_key) else { return };
     match target {
         Time::Normal { stdev, .. } => *stdev = given,
-        _ => section.refuse(stdev_key, format!("only a normal law takes a deviation, and {key} has another")),
+        _ => section.refuse(stdev_key, format!("only a normal distribution has a deviation, but {key} is not normal")),
     }
 }
 
-/// One without a key at all is DLIO's way to say that there is none.
+/// An empty table is DLIO's way to say that there is none.
 fn table(mut law: Section<'_>) -> Time {
     if law.is_empty() {
         return Time::default();
@@ -49,7 +49,7 @@ fn table(mut law: Section<'_>) -> Time {
     let stdev = if matches!(which, Law::Normal) { law.seconds("stdev").unwrap_or(0.0) } else { 0.0 };
     let mut part = |key, unit: fn(&str) -> Option<f64>| {
         if !law.has(key) {
-            law.refuse(key, "the law needs it");
+            law.refuse(key, "missing; this distribution needs it");
         }
         law.amount(key, unit).unwrap_or(0.0)
     };

@@ -1,4 +1,4 @@
-//! From a text to a workload: every key is honoured or refused by name.
+//! Parsing a workload: every key is honoured or refused by name.
 
 mod data;
 mod law;
@@ -19,43 +19,43 @@ use tree::Tree;
 
 use crate::{Compression, Dataset, Format, Framework, Loader, Workload};
 
-/// A remark on a key that is honoured, for instance that it does more here than in DLIO.
+/// A note on an accepted key, for instance that it has another effect than in DLIO.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Note {
-    /// The key, as `checkpoint.fsync`.
+    /// The key, for example `checkpoint.fsync`.
     pub key: String,
     pub text: String,
 }
 
-/// A key or a value that is refused, or a contradiction.
+/// An invalid key or value, or a contradiction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {text}")]
 pub struct Problem {
-    /// The key, as `dataset.fromat`; the text's place where it is not even YAML or TOML.
+    /// The key, for example `dataset.fromat`; the line and column if the text is neither YAML nor TOML.
     pub key: String,
-    /// What is wrong, with the nearest key where it is unknown.
+    /// What is wrong; for an unknown key, with the nearest known key.
     pub text: String,
 }
 
-/// A workload and what to know of it.
+/// A workload with its notes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     pub workload: Workload,
-    /// Keys that mean more or something else than DLIO makes of them.
+    /// Notes on keys whose effect differs from DLIO.
     pub notes: Vec<Note>,
 }
 
-/// Reads a workload of DLIO's YAML or our TOML (told apart by the text), with `++workload.a.b=c` overrides in their order.
+/// Reads a workload in DLIO's YAML or our TOML (recognised by the text), and applies `++workload.a.b=c` overrides in order.
 ///
 /// # Errors
-/// Everything that is wrong with it, not only the first.
+/// All problems, not only the first.
 pub fn read(name: &str, text: &str, overrides: &[String]) -> Result<Checked, Vec<Problem>> {
     let (workload, findings) = found(name, text, overrides).map_err(|problem| vec![problem])?;
     if findings.problems.is_empty() { Ok(Checked { workload, notes: findings.notes }) } else { Err(findings.problems) }
 }
 
-/// Reads a workload that another program has already run: what is wrong with it comes beside it, and keys that are refused have
-/// their defaults.
+/// Reads a workload that another program has already run: problems are returned with it, and refused keys get their
+/// defaults.
 ///
 /// # Errors
 /// When the text is neither YAML nor TOML.
@@ -71,7 +71,7 @@ fn found(name: &str, text: &str, overrides: &[String]) -> Result<(Workload, Find
     let mut interpolations = Vec::new();
     tree.interpolations("", &mut interpolations);
     for (key, value) in interpolations {
-        findings.problems.push(Problem { key, text: format!("{value} is not filled in here; write the value itself") });
+        findings.problems.push(Problem { key, text: format!("{value} is not interpolated; write the value itself") });
     }
     let mut workload = workload(name, tree, &mut findings);
     findings.say_where_unknown_keys_belong();
@@ -101,14 +101,14 @@ fn workload(name: &str, tree: Tree, findings: &mut Findings) -> Workload {
     if workload.framework == Framework::Tensorflow && workload.reader.loader == Loader::Pytorch
         || workload.framework == Framework::Pytorch && workload.reader.loader == Loader::Tensorflow
     {
-        top.note("framework", "DLIO refuses a loader of another framework; here neither decides how data is read");
+        top.note("framework", "DLIO refuses a loader of another framework; here neither key affects how data is read");
     }
     workload.train = phases::train(top.below("train"));
     workload.evaluation = phases::evaluation(top.below("evaluation"));
     workload.output_folder = phases::output(top.below("output"), &mut workload.limits);
     phases::metric(top.below("metric"), &mut workload.limits);
-    top.impossible("defaults", "files are not put together from others; write the workload into one");
-    top.impossible("hydra", "it is about Hydra's own folders");
+    top.impossible("defaults", "composing files is not supported; write the workload into one file");
+    top.impossible("hydra", "not supported: it configures Hydra's own folders");
     top.finish();
     workload
 }

@@ -1,10 +1,10 @@
-//! `++workload.a.b=c`: a value that takes the place of the file's, or is put beside it.
+//! `++workload.a.b=c`: overrides that replace a value of the file or add one.
 
 use super::Problem;
 use super::spelling::modern;
 use super::tree::{Tree, yaml_tree};
 
-/// Puts the overrides into the tree in their order.
+/// Applies the overrides to the tree in order.
 pub(super) fn apply(tree: &mut Tree, overrides: &[String], problems: &mut Vec<Problem>) {
     for text in overrides {
         match parse(text) {
@@ -16,20 +16,20 @@ pub(super) fn apply(tree: &mut Tree, overrides: &[String], problems: &mut Vec<Pr
 
 fn parse(text: &str) -> Result<(Vec<&str>, Tree), String> {
     let Some((left, right)) = text.split_once('=') else {
-        return Err("an override is spelt ++workload.section.key=value".to_owned());
+        return Err("expected an override of the form ++workload.section.key=value".to_owned());
     };
     let path = left.trim().trim_start_matches('+');
     let Some(path) = path.strip_prefix("workload.") else {
-        return Err("an override begins with ++workload.".to_owned());
+        return Err("an override must begin with ++workload.".to_owned());
     };
     let path: Vec<&str> = path.split('.').collect();
     if path.iter().any(|part| part.is_empty()) {
-        return Err("there is an empty name between its dots".to_owned());
+        return Err("empty name between two dots".to_owned());
     }
-    let unreadable = |problem: Problem| format!("its value cannot be read: {}", problem.text);
+    let unreadable = |problem: Problem| format!("invalid value: {}", problem.text);
     let value = match right.trim() {
         "" => Tree::Text(String::new()),
-        // Hydra's tables need no space behind a colon, YAML's do.
+        // Hydra's tables need no space after a colon, YAML's do.
         value if value.starts_with('{') && !value.contains(['"', '\'', '/']) => {
             yaml_tree(&value.replace(':', ": ")).map_err(unreadable)?
         }

@@ -1,4 +1,4 @@
-//! The sections about what is done: `model`, `workflow`, `train`, `evaluation`, `checkpoint`, `output`, `metric`.
+//! The sections on the phases of a run: `model`, `workflow`, `train`, `evaluation`, `checkpoint`, `output`, `metric`.
 
 use super::law;
 use super::section::{MOST_COUNT as MOST, Section};
@@ -25,13 +25,13 @@ pub(super) fn model(mut section: Section<'_>) -> Model {
     model
 }
 
-/// Of each kind of parallelism; products of three still fit.
+/// Limit on each kind of parallelism; the product of three still fits.
 const MOST_RANKS: u64 = 1_000_000;
 
-/// Layers that a model may have, each of which may be a file.
+/// Limit on layers, each of which may be a file.
 const MOST_LAYERS: u64 = 100_000;
 
-/// Epochs, each of which may be listed.
+/// Limit on epochs, each of which may be listed.
 const MOST_EPOCHS: u64 = 1_000_000;
 
 fn parallelism(mut section: Section<'_>, target: &mut Parallelism) {
@@ -58,7 +58,7 @@ fn transformer(mut section: Section<'_>) -> Transformer {
     shape
 }
 
-/// What is done, and whether a profiler is asked for.
+/// The phases of the run, and whether a profiler is requested.
 pub(super) fn workflow(mut section: Section<'_>) -> (Workflow, bool) {
     let (mut workflow, mut profiling) = (Workflow::default(), false);
     section.flag("generate_data", &mut workflow.generate_data);
@@ -67,24 +67,26 @@ pub(super) fn workflow(mut section: Section<'_>) -> (Workflow, bool) {
     section.flag("checkpoint", &mut workflow.checkpoint);
     section.flag("profiling", &mut profiling);
     if profiling {
-        section.note("profiling", "the devices are watched in every run, whatever it says");
+        section.note("profiling", "ignored: every run observes the devices");
     }
-    section.idle("debug", "it lets DLIO wait for a debugger and makes no difference here");
-    section.impossible("query", "`forebay workload show` prints what a workload says");
+    section.idle("debug", "no effect here: it lets DLIO wait for a debugger");
+    section.impossible("query", "not supported; use `forebay workload show` to print a workload");
     section.finish();
     (workflow, profiling)
 }
 
-/// Which profiler; the devices are watched anyway.
+/// The profiler; devices are observed in any case.
 pub(super) fn profiling(mut section: Section<'_>, wanted: bool) {
     let profilers = [("iostat", true), ("none", true), ("darshan", false), ("tensorboard", false), ("default", true)];
     match section.choice("profiler", &profilers) {
         Some(true) => {}
-        Some(false) if wanted => section.refuse("profiler", "only iostat's figures are kept, and those always"),
-        Some(false) => section.note("profiler", "no profiling is asked for, so it does nothing"),
+        Some(false) if wanted => {
+            section.refuse("profiler", "only iostat is supported; its figures are always recorded")
+        }
+        Some(false) => section.note("profiler", "no effect without profiling"),
         None => {}
     }
-    section.idle("iostat_devices", "the device that the data lies on is watched");
+    section.idle("iostat_devices", "ignored: the device that holds the data is observed");
     section.finish();
 }
 
@@ -94,9 +96,9 @@ pub(super) fn train(mut section: Section<'_>) -> Train {
     law::read(&mut section, "computation_time", "computation_time_stdev", &mut train.computation_time);
     train.max_steps = section.count_or_none("total_training_steps", 1..=MOST);
     if train.max_steps.is_some() && train.epochs > 1 {
-        section.note("total_training_steps", "it is the most steps of each epoch, as in DLIO, not of the run");
+        section.note("total_training_steps", "limits the steps of each epoch, as in DLIO, not of the whole run");
     }
-    section.idle("total_eval_steps", "DLIO does not read it: an evaluation takes all its samples");
+    section.idle("total_eval_steps", "ignored, as in DLIO: an evaluation uses all its samples");
     section.count("seed", 0, &mut train.seed);
     section.flag("seed_change_epoch", &mut train.seed_change_epoch);
     section.finish();
@@ -108,7 +110,7 @@ pub(super) fn evaluation(mut section: Section<'_>) -> Evaluation {
     law::read(&mut section, "eval_time", "eval_time_stdev", &mut evaluation.eval_time);
     section.count("eval_after_epoch", 1, &mut evaluation.after_epoch);
     section.count("epochs_between_evals", 1, &mut evaluation.epochs_between);
-    section.idle("steps_between_evals", "DLIO does not read it: evaluation is done between epochs");
+    section.idle("steps_between_evals", "ignored, as in DLIO: evaluations run between epochs");
     section.finish();
     evaluation
 }
@@ -122,31 +124,33 @@ pub(super) fn checkpoint(mut section: Section<'_>) -> Checkpoint {
     section.count("epochs_between_checkpoints", 1, &mut checkpoint.epochs_between);
     checkpoint.steps_between = section.count_or_none("steps_between_checkpoints", 1..=MOST);
     if let Some(all) = section.choice("type", &[("rank_zero", false), ("all_ranks", true)]) {
-        section
-            .note("type", "DLIO reads it and does nothing; here all_ranks lets all save the state that is not sharded");
+        section.note("type", "DLIO ignores it; here all_ranks makes all ranks save the state that is not sharded");
         checkpoint.all_ranks = all;
     }
     section.flag("fsync", &mut checkpoint.fsync);
     if checkpoint.fsync {
-        section.note("fsync", "DLIO never syncs, whatever it says; here a save ends when it is durable");
+        section.note("fsync", "DLIO ignores it and never syncs; here a save ends when it is durable");
     }
     saves(&mut section, &mut checkpoint);
     section.flag("recovery_rank_shift", &mut checkpoint.recovery_rank_shift);
     if checkpoint.recovery_rank_shift {
-        section.note("recovery_rank_shift", "DLIO stores it under another name; here a rank restores another's shard");
+        section.note(
+            "recovery_rank_shift",
+            "DLIO stores it under another name; here a rank restores another rank's shard",
+        );
     }
     section.flag("rank_sync", &mut checkpoint.rank_sync);
     let modes = [("default", CheckpointMode::Default), ("subset", CheckpointMode::Subset)];
     checkpoint.mode = section.choice("mode", &modes).unwrap_or_default();
     section.flag("randomize_tensor", &mut checkpoint.randomize);
-    section.idle("ksm", "pages are not merged here, and need not be: no shard is made in memory twice");
-    section.impossible("checkpoint_mechanism_classname", "mechanisms of one's own, in Python, cannot be run");
-    section.impossible("recovery_after_steps", "restores are made after the saves: give num_checkpoints_read");
+    section.idle("ksm", "no effect here: no shard is held in memory twice, so there are no pages to merge");
+    section.impossible("checkpoint_mechanism_classname", "custom Python mechanisms are not supported");
+    section.impossible("recovery_after_steps", "not supported: restores follow the saves; use num_checkpoints_read");
     section.finish();
     checkpoint
 }
 
-/// The saves and restores of a run that does nothing else.
+/// The saves and restores of a checkpoint-only run.
 fn saves(section: &mut Section<'_>, checkpoint: &mut Checkpoint) {
     checkpoint.n_write = section.count_or_none("num_checkpoints_write", 0..=MOST).unwrap_or(0);
     checkpoint.n_read = section.count_or_none("num_checkpoints_read", 0..=MOST).unwrap_or(0);
@@ -156,10 +160,10 @@ fn saves(section: &mut Section<'_>, checkpoint: &mut Checkpoint) {
     checkpoint.time_between = section.seconds("time_between_checkpoints").unwrap_or(0.0);
 }
 
-/// Where results go, and what DLIO's figures leave out.
+/// The output folder, and the steps that DLIO's figures exclude.
 pub(super) fn output(mut section: Section<'_>, limits: &mut Limits) -> Option<String> {
     let folder = section.text("folder");
-    section.idle("log_file", "no log is written; remarks go to standard error");
+    section.idle("log_file", "ignored: no log file is written; messages go to stderr");
     let mut metric = section.below("metric");
     metric.count("exclude_start_steps", 0, &mut limits.exclude_start_steps);
     metric.count("exclude_end_steps", 0, &mut limits.exclude_end_steps);

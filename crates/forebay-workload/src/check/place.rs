@@ -1,13 +1,13 @@
-//! In which line of a text a key stands.
+//! Finding the line of a key in a text.
 //!
-//! The tree of a text knows no lines, so they are looked for by what is written at their beginning: keys and their indentation in YAML,
-//! headers and keys in TOML. Where a key is written inside a bracket, its place is that of the key before the bracket.
+//! The tree of a text has no line numbers, so lines are found by their beginning: keys and indentation in YAML, headers
+//! and keys in TOML. A key inside a bracket gets the line of the key before the bracket.
 
 use super::spelling::modern;
 use super::tree::is_toml;
 
-/// The line, counted from 1, in which a key such as `reader.batch_size` stands; where it has none of its own, that of the table that it
-/// is in. `None` where not even its section is there.
+/// The line, counted from 1, of a key such as `reader.batch_size`; if it has no line of its own, the line of its table.
+/// `None` if the section is missing too.
 pub fn line_of(text: &str, key: &str) -> Option<usize> {
     let wanted: Vec<&str> = key.split('.').collect();
     let mut best: Option<(usize, usize)> = None;

@@ -1,20 +1,20 @@
-//! What keys that are each right contradict each other in.
+//! Contradictions between keys that are valid by themselves.
 
 use super::section::Findings;
 use super::{Problem, remarks};
 use crate::spec::{CheckpointMode, Compression, Dataset, Format};
 use crate::{Part, Workload, model};
 
-/// Files of different sizes that a dataset may have: the size of each is drawn to know that of all, which takes seconds here.
+/// Limit on files of different sizes: all sizes are drawn to know the total, which takes seconds at this number.
 const MOST_VARYING: u64 = 100_000_000;
 
-/// More bytes than any file system holds today: a slip of digits, not a dataset.
+/// More bytes than any file system holds today: a typing error, not a dataset.
 const MOST_BYTES: f64 = 1e18;
 
 /// Checks a workload whose keys have been read.
 pub(super) fn check(workload: &Workload, findings: &mut Findings) {
     let wrong: Vec<String> = findings.problems.iter().map(|problem| problem.key.clone()).collect();
-    // What is wrong in itself has been replaced by a default, which is no ground to find a contradiction with.
+    // Invalid values were replaced by defaults, which must not count as contradictions.
     let are_right =
         |sections: &[&str]| !wrong.iter().any(|key| sections.iter().any(|section| key.starts_with(section)));
     let mut refuse = |key: &str, text: String| findings.problems.push(Problem { key: key.to_owned(), text });
@@ -35,17 +35,20 @@ fn shape(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let dims = &dataset.record_dims;
     let is_picture = dataset.format.facts().is_picture;
     if !dims.is_empty() && dataset.record_length_bytes_stdev > 0.0 {
-        refuse("dataset.record_dims", "a shape cannot vary: record_length_bytes_stdev is given too".to_owned());
+        refuse(
+            "dataset.record_dims",
+            "cannot be combined with record_length_bytes_stdev: a fixed shape does not vary".to_owned(),
+        );
     }
     if dims.contains(&0) {
         refuse("dataset.record_dims", "every dimension must be at least 1".to_owned());
     }
     if is_picture && dims.len() > 2 {
         let name = dataset.format.name();
-        refuse("dataset.record_dims", format!("a {name} has 2 dimensions at most, here are {}", dims.len()));
+        refuse("dataset.record_dims", format!("a {name} has at most 2 dimensions, found {}", dims.len()));
     }
     if is_picture && dataset.n_samples_per_file > 1 {
-        refuse("dataset.num_samples_per_file", format!("a {} holds one sample", dataset.format.name()));
+        refuse("dataset.num_samples_per_file", format!("a {} file holds one sample", dataset.format.name()));
     }
     if dataset.record_length_bytes < 1.0 {
         refuse("dataset.record_length_bytes", "must be at least 1".to_owned());
@@ -69,7 +72,7 @@ fn compression(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let may: Vec<&str> =
         [&none].into_iter().chain(facts.made).chain(facts.only_read).map(|compression| compression.name()).collect();
     let (format, asked) = (dataset.format.name(), dataset.compression.name());
-    let text = format!("{format} files are not read or made with {asked}; it may be {}", may.join(", "));
+    let text = format!("{asked} is not supported for {format} files; expected one of {}", may.join(", "));
     refuse("dataset.compression", text);
 }
 
@@ -79,16 +82,16 @@ fn bytes(dataset: &Dataset, refuse: &mut impl FnMut(&str, String)) {
     let rows = dataset.parquet.columns.iter().map(|c| c.width as f64 * c.count as f64).sum::<f64>();
     let sample = square.max(rows) * dataset.element.bytes() as f64;
     if sample > MOST_BYTES {
-        refuse("dataset", format!("a sample would be {sample:.1e} bytes"));
+        refuse("dataset", format!("a sample would have {sample:.1e} bytes"));
         return;
     }
     for (part, key) in [(Part::Train, "dataset.num_files_train"), (Part::Eval, "dataset.num_files_eval")] {
         let total = dataset.n_files(part) as f64 * dataset.n_samples_per_file as f64 * sample;
         if total > MOST_BYTES {
-            refuse(key, format!("the data would be {total:.1e} bytes"));
+            refuse(key, format!("the data would have {total:.1e} bytes"));
         } else if dataset.sizes_vary() && dataset.n_files(part) > MOST_VARYING {
             let n = dataset.n_files(part);
-            let text = format!("at most {MOST_VARYING} with record_length_bytes_stdev above 0, here are {n}");
+            let text = format!("must be at most {MOST_VARYING} with record_length_bytes_stdev above 0, is {n}");
             refuse(key, text);
         }
     }
@@ -99,25 +102,25 @@ fn reading(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
     if reader.odirect && !dataset.format.facts().is_direct {
         refuse(
             "reader.odirect",
-            format!("only npy and npz can be read past the page cache, not {}", dataset.format.name()),
+            format!("only npy and npz files can be read with O_DIRECT, not {}", dataset.format.name()),
         );
     }
     let handed_on = reader.transformed_dims.iter().map(|&n| n as f64).product::<f64>() * 8.0;
     let sample = handed_on.max(dataset.record_length_bytes_resize as f64);
     let batch = reader.batch_size.max(reader.batch_size_eval) as f64 * sample;
     if batch > MOST_BYTES {
-        refuse("reader.batch_size", format!("a batch would be {batch:.1e} bytes"));
+        refuse("reader.batch_size", format!("a batch would have {batch:.1e} bytes"));
     }
     if reader.transformed_dims.contains(&0) {
         refuse("reader.transformed_record_dims", "every dimension must be at least 1".to_owned());
     }
     let workflow = &workload.workflow;
     if workflow.generate_data && !dataset.is_made() {
-        let text = "such files are read, but not made; turn workflow.generate_data off, or compress in another way";
+        let text = "these files can be read, but not made; turn workflow.generate_data off, or use another compression";
         refuse("dataset.compression", text.to_owned());
     }
     if workflow.generate_data && !remarks::divides(dataset) {
-        let text = "the first side of every sample must be a multiple of it where data is made";
+        let text = "to make data, the first dimension of every sample must be a multiple of it";
         refuse("dataset.hdf5.num_dset_per_record", text.to_owned());
     }
     if workflow.train && dataset.n_files_train == 0 {
@@ -132,31 +135,31 @@ fn saving(workload: &Workload, refuse: &mut impl FnMut(&str, String)) {
     let (model, checkpoint) = (&workload.model, &workload.checkpoint);
     let state = model::bytes_about(model);
     if state > MOST_BYTES {
-        refuse("model", format!("a checkpoint would be {state:.1e} bytes"));
+        refuse("model", format!("a checkpoint would have {state:.1e} bytes"));
     }
     let is_subset = checkpoint.mode == CheckpointMode::Subset;
     match model.parallelism.data {
-        None if is_subset => refuse("checkpoint.mode", "a subset needs model.parallelism.data".to_owned()),
+        None if is_subset => refuse("checkpoint.mode", "subset needs model.parallelism.data".to_owned()),
         Some(_) if !is_subset => {
             refuse(
                 "model.parallelism.data",
-                "it is for a checkpoint.mode of subset; the ranks give it otherwise".to_owned(),
+                "only for checkpoint.mode subset; otherwise it follows from the number of ranks".to_owned(),
             );
         }
         _ => {}
     }
     if checkpoint.n_read > checkpoint.n_write && checkpoint.n_write > 0 {
-        let text = format!("only {} are written, so {} cannot be read", checkpoint.n_write, checkpoint.n_read);
+        let text = format!("{} checkpoints cannot be read: only {} are written", checkpoint.n_read, checkpoint.n_write);
         refuse("checkpoint.num_checkpoints_read", text);
     }
     let workflow = &workload.workflow;
     if workflow.checkpoint && !workflow.train && checkpoint.n_write + checkpoint.n_read == 0 {
-        refuse("checkpoint.num_checkpoints_write", "nothing is trained, so it must say how many to save".to_owned());
+        refuse("checkpoint.num_checkpoints_write", "must be set if workflow.train is off".to_owned());
     }
     if workflow.checkpoint && model.is_transformer() && model.n_layers.is_none() {
-        refuse("model.num_layers", "a transformer without layers has nothing to save".to_owned());
+        refuse("model.num_layers", "must be set for a transformer: without layers there is nothing to save".to_owned());
     }
     if model.parallelism.zero_stage == 3 && model.parallelism.pipeline > 1 {
-        refuse("model.parallelism.pipeline", "must be 1 with a zero_stage of 3".to_owned());
+        refuse("model.parallelism.pipeline", "must be 1 with zero_stage 3".to_owned());
     }
 }

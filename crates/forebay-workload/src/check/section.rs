@@ -1,4 +1,4 @@
-//! One section of a file, read key by key; what is left in it at the end was not known.
+//! One section of a file, read key by key; keys left at the end are unknown.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,11 +9,11 @@ use super::tree::Tree;
 use super::{Note, Problem};
 use crate::spec::Element;
 
-/// Upper bound on every count and size of a file. Numbers are read as floats, which hold every integer up to it exactly.
+/// Upper bound on every count and size of a file. Numbers are read as floats, which are exact up to it.
 const MOST: f64 = 1e15;
 pub(super) const MOST_COUNT: u64 = MOST as u64;
 
-/// What has been found wrong or worth saying so far.
+/// Problems and notes so far.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
@@ -23,16 +23,19 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// A key that its section does not know may be another's.
+    /// Names the other sections in which an unknown key exists.
     pub(super) fn say_where_unknown_keys_belong(&mut self) {
         let is_of_section = |key: &str| key.matches('.').count() < 2;
         for problem in self.problems.iter_mut().filter(|problem| problem.text == UNKNOWN && is_of_section(&problem.key))
         {
             let ending = format!(".{}", problem.key.rsplit('.').next().unwrap_or_default());
             let known = self.known.iter().map(String::as_str);
-            let homes: Vec<&str> = known.filter(|key| key.ends_with(&ending) && is_of_section(key)).collect();
+            let homes: Vec<String> = known
+                .filter(|key| key.ends_with(&ending) && is_of_section(key))
+                .map(|key| format!("`{key}`"))
+                .collect();
             if !homes.is_empty() {
-                problem.text = format!("{UNKNOWN}; there is {}", homes.join(" and "));
+                problem.text = format!("{UNKNOWN}; did you mean {}?", homes.join(" or "));
             }
         }
     }
@@ -55,12 +58,12 @@ impl<'a> Section<'a> {
         match value {
             Tree::Table(entries) => section.entries = entries,
             Tree::Null => {}
-            other => section.refuse("", format!("it must be a table of keys, is {}", other.kind())),
+            other => section.refuse("", format!("expected a table of keys, found {}", other.kind())),
         }
         section
     }
 
-    /// The whole name of a key of it.
+    /// The full name of one of its keys.
     fn full(&self, key: &str) -> String {
         match (self.path.as_str(), key) {
             ("", "") => "the text".to_owned(),
@@ -80,7 +83,7 @@ impl<'a> Section<'a> {
         self.findings.notes.push(Note { key, text: text.into() });
     }
 
-    /// Takes a key's value out; one that is nothing counts as not given.
+    /// Takes out a key's value; null counts as missing.
     pub(super) fn take(&mut self, key: &'static str) -> Option<Tree> {
         self.known.push(key);
         self.findings.known.insert(self.full(key));
@@ -98,19 +101,19 @@ impl<'a> Section<'a> {
         self.entries.iter().any(|(name, value)| name == key && *value != Tree::Null)
     }
 
-    /// Whether a key has just this value.
+    /// Whether a key has exactly this value.
     pub(super) fn is(&self, key: &str, value: &Tree) -> bool {
         self.entries.iter().any(|(name, given)| name == key && given == value)
     }
 
-    /// A key that makes no difference here, with why.
+    /// A key without effect here, and why.
     pub(super) fn idle(&mut self, key: &'static str, why: &str) {
         if self.take(key).is_some() {
             self.note(key, why);
         }
     }
 
-    /// A key that asks for something that cannot be done here, with what.
+    /// A key that is not supported here, and why.
     pub(super) fn impossible(&mut self, key: &'static str, why: &str) {
         match self.take(key) {
             Some(Tree::Table(entries)) if entries.is_empty() => {}
@@ -119,12 +122,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A section of a value that was taken from the key.
+    /// A section from a value already taken from the key.
     pub(super) fn child(&mut self, key: &str, value: Tree) -> Section<'_> {
         Section::new(&self.full(key), value, self.findings)
     }
 
-    /// A section below; empty where it is not given.
+    /// A subsection; empty if missing.
     pub(super) fn below(&mut self, key: &'static str) -> Section<'_> {
         let value = self.take(key).unwrap_or(Tree::Null);
         self.child(key, value)
@@ -154,7 +157,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A number, of a text with a unit too where `unit` reads one.
+    /// A number, or a text with a unit that `unit` parses.
     fn number(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<f64> {
         let value = self.take(key)?;
         let number = number_of(&value, unit);
@@ -165,7 +168,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A number that is not below 0.
+    /// A non-negative number.
     pub(super) fn amount(&mut self, key: &'static str, unit: fn(&str) -> Option<f64>) -> Option<f64> {
         match self.number(key, unit)? {
             number if number < 0.0 => self.wrong_text(key, &format!("must not be negative, is {number}")),
@@ -177,12 +180,12 @@ impl<'a> Section<'a> {
     pub(super) fn fraction(&mut self, key: &'static str, target: &mut f64) {
         match self.amount(key, no_unit) {
             Some(value) if value <= 1.0 => *target = value,
-            Some(value) => self.refuse(key, format!("must be at most 1, is {value}: 0.9 is 90 percent")),
+            Some(value) => self.refuse(key, format!("must be at most 1, is {value}; 0.9 means 90 %")),
             None => {}
         }
     }
 
-    /// Bytes, which may be broken: DLIO's mean lengths are.
+    /// Bytes, which may be fractional, like DLIO's mean lengths.
     pub(super) fn length(&mut self, key: &'static str, target: &mut f64) {
         if let Some(value) = self.amount(key, bytes) {
             *target = value;
@@ -220,7 +223,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A count, of which DLIO says with -1 that there is none.
+    /// A count; -1 means none, as in DLIO.
     pub(super) fn count_or_none(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
         if self.is(key, &Tree::Int(-1)) {
             self.take(key);
@@ -239,7 +242,7 @@ impl<'a> Section<'a> {
         let whole = |item: &Tree| number_of(item, no_unit).filter(|n| n.fract() == 0.0 && (0.0..=MOST).contains(n));
         if let Some(other) = items.iter().find(|item| whole(item).is_none()) {
             let has = other.shown();
-            return self.wrong_text(key, &format!("must be a list of whole numbers, none of them negative, has {has}"));
+            return self.wrong_text(key, &format!("expected a list of non-negative whole numbers, found {has} in it"));
         }
         Some(items.iter().filter_map(whole).map(|number| number as u64).collect())
     }
@@ -248,7 +251,7 @@ impl<'a> Section<'a> {
         let value = self.take(key)?;
         let word = match &value {
             Tree::Text(text) => text.as_str(),
-            // YAML's own words for truth are DLIO's words for shuffling.
+            // YAML reads DLIO's off as a boolean.
             Tree::Bool(value) => {
                 if *value {
                     "on"
@@ -262,7 +265,7 @@ impl<'a> Section<'a> {
         let found = words.iter().find(|(name, _)| *name == lower).map(|(_, value)| *value);
         found.or_else(|| {
             let hint = suggest(&lower, words.iter().map(|(name, _)| *name)).unwrap_or_default();
-            self.wrong_text(key, &format!("there is no {}; {hint}", value.shown()))
+            self.wrong_text(key, &format!("unknown value {}; {hint}", value.shown()))
         })
     }
 
@@ -274,7 +277,7 @@ impl<'a> Section<'a> {
 
     fn wrong<T>(&mut self, key: &str, wanted: &str, found: &Tree) -> Option<T> {
         let shown = if matches!(found, Tree::Text(_)) { found.shown() } else { found.kind().to_owned() };
-        self.wrong_text(key, &format!("must be {wanted}, is {shown}"))
+        self.wrong_text(key, &format!("expected {wanted}, found {shown}"))
     }
 
     fn wrong_text<T>(&mut self, key: &str, text: &str) -> Option<T> {
@@ -294,7 +297,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The number that a value is, also of a text that YAML did not take for one.
+/// A value as a number, including texts that YAML did not parse as one.
 pub(super) fn number_of(value: &Tree, unit: fn(&str) -> Option<f64>) -> Option<f64> {
     match value {
         Tree::Int(number) => Some(*number as f64),
@@ -316,7 +319,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     parse_duration(text).ok().map(|duration| duration.as_secs_f64())
 }
 
-/// Names of elements: numpy's, PyTorch's short ones, and ours.
+/// Names of element types: NumPy's, PyTorch's short names, and ours.
 const ELEMENTS: [(&str, Element); 29] = [
     ("uint8", Element::U8),
     ("int8", Element::I8),

@@ -1,13 +1,13 @@
-//! Older spellings: where a key of an earlier DLIO has gone to.
+//! Keys of earlier DLIO versions, and their present names.
 //!
-//! They are put right before overrides are, so that an override of today's spelling finds a value that the file has in an
-//! older one, and the other way round.
+//! They are renamed before overrides apply, so an override in the present spelling finds a value that the file has in an
+//! older one, and vice versa.
 
 use super::section::Findings;
 use super::tree::Tree;
 use super::{Note, Problem};
 
-/// Keys that DLIO 2.0 and those before it read, and where they are now.
+/// Keys of DLIO 2.0 and earlier, and their present names.
 const MOVED: [(&str, &str); 13] = [
     ("data_reader", "reader"),
     ("dataset.record_length", "dataset.record_length_bytes"),
@@ -24,13 +24,16 @@ const MOVED: [(&str, &str); 13] = [
     ("workflow.do_eval", "workflow.evaluation"),
 ];
 
-/// Those that DLIO's own files have and DLIO does not read.
+/// Keys that occur in DLIO's own files but that DLIO does not read.
 const UNREAD: [(&str, &str); 2] = [
-    ("model.model_size", "DLIO reads model_size_bytes only, and saves 10,240 bytes; here it is the size"),
-    ("workflow.do_eval", "DLIO reads evaluation only, and does not evaluate; here it means that"),
+    (
+        "model.model_size",
+        "DLIO ignores it, reads only model_size_bytes and saves 10,240 bytes; here it is the model size",
+    ),
+    ("workflow.do_eval", "DLIO ignores it, reads only evaluation and does not evaluate; here it means evaluation"),
 ];
 
-/// Spells a file's tree as today's are: without a `workload:` around it, the model as a table, keys where they are now.
+/// Converts a file's tree to the present form: no `workload:` around it, the model as a table, keys renamed.
 pub(super) fn modernise(tree: &mut Tree, findings: &mut Findings) {
     unwrap_workload(tree);
     match tree.remove(&["model"]) {
@@ -41,11 +44,11 @@ pub(super) fn modernise(tree: &mut Tree, findings: &mut Findings) {
     for (old, new) in MOVED {
         let Some(value) = tree.remove(&path(old)) else { continue };
         if tree.has(&path(new)) {
-            // Files for several versions of DLIO say it in both spellings.
+            // Files for several versions of DLIO have both spellings.
             if tree.get(&path(new)) == Some(&value) {
                 continue;
             }
-            let text = format!("it means the same as {new}, which is given too");
+            let text = format!("same key as {new}, which is given too");
             findings.problems.push(Problem { key: old.to_owned(), text });
             continue;
         }
@@ -55,7 +58,7 @@ pub(super) fn modernise(tree: &mut Tree, findings: &mut Findings) {
     }
 }
 
-/// The path of a key as it is spelt today.
+/// The present path of a key.
 pub(super) fn modern<'a>(given: &[&'a str]) -> Vec<&'a str> {
     for (old, new) in MOVED {
         if let Some(rest) = given.strip_prefix(path(old).as_slice()) {
@@ -69,7 +72,7 @@ fn path(key: &str) -> Vec<&str> {
     key.split('.').collect()
 }
 
-/// Takes off a `workload:` around everything, as Hydra writes it into its output folder.
+/// Removes a `workload:` around everything, as Hydra writes it into its output folder.
 fn unwrap_workload(tree: &mut Tree) {
     if let Tree::Table(entries) = tree
         && let [(key, inner)] = entries.as_mut_slice()

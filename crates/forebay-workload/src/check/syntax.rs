@@ -1,15 +1,15 @@
-//! What is wrong with a text that is not even YAML or TOML: where, and in our words.
+//! Syntax errors of YAML and TOML, with their place and in plain words.
 
 use serde_saphyr::Error as Yaml;
 
 use super::Problem;
 
-/// Messages of YAML's parser, and what they mean to the author of a workload.
+/// Messages of the YAML parser, and our wording.
 const SAID: [(&str, &str); 4] = [
-    ("tabs disallowed", "a tab: YAML is indented with spaces alone"),
-    ("mapping values are not allowed", "a key is not expected here: keys of one table are indented alike"),
-    ("unclosed bracket", "the bracket that is opened here is not closed"),
-    ("quoted scalar", "a quoted text is not closed before here"),
+    ("tabs disallowed", "tab in the indentation; YAML allows only spaces"),
+    ("mapping values are not allowed", "unexpected key; all keys of a table need the same indentation"),
+    ("unclosed bracket", "unclosed bracket"),
+    ("quoted scalar", "unclosed quote"),
 ];
 
 pub(super) fn of_yaml(error: &Yaml) -> Problem {
@@ -20,8 +20,8 @@ pub(super) fn of_yaml(error: &Yaml) -> Problem {
     let text = match error.without_snippet() {
         Yaml::DuplicateMappingKey { key: Some(key), .. } => twice(key),
         Yaml::NonFiniteFloat { value, .. } => format!("{value} is not a finite number"),
-        Yaml::MultipleDocuments { .. } => "another document begins here; a file holds one workload".to_owned(),
-        Yaml::UnknownAnchor { .. } => "an alias (*name) of which there is no anchor (&name) before".to_owned(),
+        Yaml::MultipleDocuments { .. } => "second document; a file may hold only one workload".to_owned(),
+        Yaml::UnknownAnchor { .. } => "alias (*name) without an earlier anchor (&name)".to_owned(),
         other => in_our_words(&other.to_string()),
     };
     Problem { key, text }
@@ -43,7 +43,7 @@ fn twice(key: &str) -> String {
     format!("duplicate key \"{key}\"")
 }
 
-/// The parser's message without its place, which the problem's key has already.
+/// The parser's message without its place, which is in the problem's key.
 fn in_our_words(said: &str) -> String {
     let said = first_line(said);
     let said = said.rsplit_once(" at line ").map_or(said, |(before, _)| before);
@@ -51,5 +51,5 @@ fn in_our_words(said: &str) -> String {
 }
 
 fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or("it cannot be read")
+    text.lines().next().unwrap_or("invalid syntax")
 }

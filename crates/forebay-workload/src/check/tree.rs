@@ -1,4 +1,4 @@
-//! A text of either notation as one tree, before anything is known of its keys.
+//! A YAML or TOML text as a tree, before its keys are interpreted.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// What it is, in a word, for "must be a number, is a list".
+    /// The kind of value, for "expected a number, found a list".
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
-            Self::Bool(_) => "a truth value",
+            Self::Bool(_) => "a boolean",
             Self::Int(_) | Self::Float(_) => "a number",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
@@ -31,7 +31,7 @@ impl Tree {
         }
     }
 
-    /// What it is, as it would be written; of more than a value, the kind.
+    /// The value as written; for a list or table, the kind.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Bool(value) => value.to_string(),
@@ -42,7 +42,7 @@ impl Tree {
         }
     }
 
-    /// Puts a value at a path of keys, making tables on the way.
+    /// Sets the value at a path of keys, creating tables as needed.
     pub(crate) fn put(&mut self, path: &[&str], value: Self) {
         let Some((first, rest)) = path.split_first() else {
             *self = value;
@@ -59,7 +59,7 @@ impl Tree {
         entries[at].1.put(rest, value);
     }
 
-    /// Takes the value at a path of keys out.
+    /// Takes out the value at a path of keys.
     pub(super) fn remove(&mut self, path: &[&str]) -> Option<Self> {
         let (first, rest) = path.split_first()?;
         let Self::Table(entries) = self else { return None };
@@ -79,7 +79,7 @@ impl Tree {
         self.get(path).is_some()
     }
 
-    /// The texts in it that would be filled in from elsewhere, with their keys.
+    /// Texts with interpolations, with their keys.
     pub(crate) fn interpolations(&self, path: &str, found: &mut Vec<(String, String)>) {
         match self {
             Self::Text(text) if text.contains("${") => found.push((path.to_owned(), text.clone())),
@@ -95,7 +95,7 @@ impl Tree {
     }
 }
 
-/// Reads a text of YAML or TOML, told apart by its first line that says something.
+/// Parses YAML or TOML, recognised by the first significant line.
 pub(super) fn parse(text: &str) -> Result<Tree, Problem> {
     if is_toml(text) { toml_tree(text) } else { yaml_tree(text) }
 }
@@ -206,16 +206,16 @@ mod tests {
         for (text, wanted) in [
             ("a: 1\na: 2\n", "line 2, column 1: duplicate key \"a\""),
             ("[b]\na = 1\na = 2\n", "line 3, column 1: duplicate key \"a\""),
-            ("a:\n\tb: 1\n", "line 2, column 2: a tab: YAML is indented with spaces alone"),
+            ("a:\n\tb: 1\n", "line 2, column 2: tab in the indentation; YAML allows only spaces"),
             (
                 "a:\n  b: 1\n   c: 2\n",
-                "line 3, column 5: a key is not expected here: keys of one table are indented alike",
+                "line 3, column 5: unexpected key; all keys of a table need the same indentation",
             ),
-            ("a: {b: 1\n", "line 1, column 4: the bracket that is opened here is not closed"),
-            ("a: \"b\n", "line 2, column 1: a quoted text is not closed before here"),
+            ("a: {b: 1\n", "line 1, column 4: unclosed bracket"),
+            ("a: \"b\n", "line 2, column 1: unclosed quote"),
             ("a: .nan\n", "line 1, column 4: .nan is not a finite number"),
             ("a: *b\n", "line 1, column 4: an alias (*name) of which there is no anchor (&name) before"),
-            ("a: 1\n---\na: 2\n", "line 3, column 1: another document begins here; a file holds one workload"),
+            ("a: 1\n---\na: 2\n", "line 3, column 1: second document; a file may hold only one workload"),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), wanted, "{text}");
         }

@@ -1,11 +1,11 @@
-//! The samples of a step where no workload is kept: what rates, files and steps come to.
+//! Inferring the batch size from rates, files and steps, if the workload is missing.
 
 use super::run::{BlockRun, Run, Version};
 
-/// A batch that rates name is as near to a whole number as times of day allow.
+/// How close an inferred batch must be to a whole number, given the precision of timestamps.
 const NEAR: f64 = 0.2;
 
-/// The batch; `None` without steps, or with neither rates nor files.
+/// The batch size; `None` without steps, or with neither rates nor files.
 pub(super) fn infer(run: &Run) -> Option<u64> {
     let most = by_files(run);
     let by_rate = [Version::Later, Version::V2_0].into_iter().filter_map(|version| by_rate(run, version));
@@ -14,7 +14,7 @@ pub(super) fn infer(run: &Run) -> Option<u64> {
     nearest.map(|(batch, _)| batch).or(most)
 }
 
-/// The most samples that a step can have had, if every file was read in an epoch.
+/// Upper bound on samples per step, if every file was read in an epoch.
 fn by_files(run: &Run) -> Option<u64> {
     let steps = run.ranks.iter().flat_map(|rank| &rank.epochs).map(|epoch| epoch.steps()).max()?;
     let samples = run.summary.num_files_train? * run.summary.num_samples_per_file.unwrap_or(1);
@@ -22,7 +22,7 @@ fn by_files(run: &Run) -> Option<u64> {
     (samples / ranks.max(1)).checked_div(steps).filter(|batch| *batch > 0)
 }
 
-/// The whole number that rates and times of day come to by a version's formula, and how far they are from it.
+/// The batch size by a version's formula from rates and timestamps, rounded, and the distance to it.
 fn by_rate(run: &Run, version: Version) -> Option<(u64, f64)> {
     let first = run.ranks.first()?;
     let of_epoch = |epoch: &super::EpochRun| {

@@ -1,14 +1,14 @@
-//! What Hydra keeps of a run of DLIO beside its results: `.hydra/config.yaml` and `.hydra/overrides.yaml`.
+//! Hydra's files of a DLIO run: `.hydra/config.yaml` and `.hydra/overrides.yaml`.
 //!
-//! DLIO's own post-processor and tools that compare runs read batch, epochs and record length from there. Every key is
-//! written, defaults too: readers differ in theirs. Floats have a point and no exponent, as YAML 1.1 asks for.
+//! DLIO's post-processor and tools that compare runs read batch, epochs and record length from there. Every key is
+//! written, because readers have different defaults. Floats have a decimal point and no exponent, as YAML 1.1 requires.
 
 use crate::Workload;
 use crate::import::with_defaults;
 
-/// `.hydra/config.yaml`: the workload as it was run, overrides applied.
+/// `.hydra/config.yaml`: the workload as run, with overrides applied.
 ///
-/// The length of a record stands in the spelling of DLIO 2.0 beside today's.
+/// The record length is written in the spelling of DLIO 2.0 too.
 pub fn config_yaml(workload: &Workload) -> String {
     let mut table: toml::Table = toml::from_str(&with_defaults(workload)).expect("our own TOML is right");
     if let Some(toml::Value::Table(dataset)) = table.get_mut("dataset") {
@@ -20,13 +20,13 @@ pub fn config_yaml(workload: &Workload) -> String {
     format!("workload:\n{}", block(&table, 1))
 }
 
-/// `.hydra/overrides.yaml`: the workload's name and what of it was overridden.
+/// `.hydra/overrides.yaml`: the workload's name and the overrides.
 pub fn overrides_yaml(name: &str, overrides: &[String]) -> String {
     let line = |word: &str| format!("- {}\n", if is_plain(word) { word.to_owned() } else { text(word) });
     overrides.iter().fold(line(&format!("workload={name}")), |lines, word| lines + &line(word))
 }
 
-/// Whether YAML takes a text as it stands.
+/// Whether YAML accepts a text unquoted.
 fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "+._=/-".contains(c))
 }
@@ -57,7 +57,7 @@ fn inline(value: &toml::Value) -> String {
     }
 }
 
-/// A text in double quotes, in which YAML has JSON's escapes.
+/// A text in double quotes, where YAML uses JSON's escapes.
 fn text(text: &str) -> String {
     serde_json::to_string(text).expect("a text is JSON")
 }

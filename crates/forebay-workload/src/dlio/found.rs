@@ -1,4 +1,4 @@
-//! A value of a file that another program wrote: taken where it is what it should be, noted where it is not.
+//! Values of files that another program wrote: used if valid, noted if not.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 static NOTHING: Value = Value::Null;
 
-/// What was odd so far, in the order in which it was met.
+/// Oddities so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct Odd(RefCell<Vec<String>>);
 
@@ -24,7 +24,7 @@ impl Odd {
     }
 }
 
-/// A value with its place. One that is not there is nothing, as `null` and `NaN` are.
+/// A value with its place. A missing value counts as `null`, and so does `NaN`.
 #[derive(Clone)]
 pub(super) struct Found<'a> {
     at: String,
@@ -58,7 +58,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A number, also one that is written as a text or is a truth value.
+    /// A number, possibly written as a text or a boolean.
     pub(super) fn number(&self) -> Option<f64> {
         let number = number_of(self.value);
         let is_unset = self.value.is_null() || self.value.as_array().is_some_and(Vec::is_empty);
@@ -105,7 +105,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The first of the values of a list, or the only one.
+    /// The first value of a list, or a single value.
     pub(super) fn first(&self) -> Option<f64> {
         self.numbers().first().copied().flatten()
     }

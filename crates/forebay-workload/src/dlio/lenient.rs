@@ -1,11 +1,11 @@
-//! JSON as Python writes it: with `NaN` and `Infinity`, which are no JSON.
+//! JSON as Python writes it, with `NaN` and `Infinity`, which are not valid JSON.
 
 use serde::de::DeserializeOwned;
 
-/// Reads a text of one of DLIO's files; a figure that is no number is nothing.
+/// Parses one of DLIO's files; `NaN` and `Infinity` become null.
 ///
 /// # Errors
-/// When it is not JSON but for that, or not what was expected.
+/// When it is otherwise not JSON, or not of the expected type.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(&without_nan(text))
 }
@@ -34,7 +34,7 @@ fn without_nan(text: &str) -> String {
     clean
 }
 
-/// Bytes of the string at the start of a text, with its quotes; all of the text where it does not end.
+/// Length of the string at the start of a text, including quotes; the whole text if the string does not end.
 fn string_len(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

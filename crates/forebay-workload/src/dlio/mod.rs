@@ -1,8 +1,8 @@
 //! DLIO's own results: `summary.json`, `<rank>_output.json`, `<rank>_per_epoch_stats.json`, `.hydra/`.
 //!
-//! They are another program's files, and differ from version to version: what is needed is taken, what is odd is noted
-//! ([`Run::odd`]), and a folder is refused only where nothing can be said. Its files are not always JSON: where a figure is
-//! missing Python writes `NaN`, which [`parse`] takes for nothing.
+//! They are another program's files and differ between versions: needed values are taken, oddities are noted
+//! ([`Run::odd`]), and a folder is refused only if it contains nothing usable. The files are not always JSON: for a missing
+//! figure Python writes `NaN`, which [`parse`] reads as null.
 
 mod batch;
 mod config;
@@ -16,10 +16,10 @@ pub use lenient::parse;
 pub use read::{ReadError, read_run};
 pub use run::{BlockRun, EpochRun, RankRun, Run, SaveRun, Span, Version};
 
-/// What is needed of `summary.json`, which the first rank alone writes at the end.
+/// The needed parts of `summary.json`, which rank 0 writes at the end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// When the run began: local time, without a zone.
+    /// Start of the run in local time, without a time zone.
     pub start: Option<String>,
     pub num_accelerators: Option<u64>,
     pub hostname: Option<String>,
@@ -35,13 +35,13 @@ pub struct Summary {
     pub checkpoint_size_gib: Option<f64>,
 }
 
-/// What DLIO printed of training. Its "MB" are MiB.
+/// DLIO's figures of training. Its "MB" are MiB.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Printed {
     /// Accelerator utilisation by epoch, in percent.
     pub au: Vec<Option<f64>>,
     pub au_mean: Option<f64>,
     pub samples_per_s_mean: Option<f64>,
-    /// The mean of MiB per second, of the configured length.
+    /// Mean MiB per second, computed from the configured record length.
     pub mib_per_s_mean: Option<f64>,
 }

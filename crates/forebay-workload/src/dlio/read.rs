@@ -1,4 +1,4 @@
-//! A folder of DLIO's results as the times of its steps: what is there is read, what is odd is noted.
+//! Reading a folder of DLIO's results as times of steps; oddities are noted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::check::read_foreign;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It has no figure, no step and no checkpoint.
-    #[error("no summary, no training steps and no checkpoints can be read{}", lines(odd))]
+    /// No figures, no steps and no checkpoints.
+    #[error("no summary, no training steps and no checkpoints found{}", lines(odd))]
     Nothing {
-        /// What is wrong with the files that are there.
+        /// What is wrong with the existing files.
         odd: Vec<String>,
     },
 }
@@ -25,18 +25,18 @@ fn lines(odd: &[String]) -> String {
     odd.iter().map(|odd| format!("\n  {odd}")).collect()
 }
 
-/// Where Hydra keeps the workload.
+/// Hydra's copy of the workload.
 const CONFIG: &str = ".hydra/config.yaml";
 const OVERRIDES: &str = ".hydra/overrides.yaml";
 
-/// Refused keys of a workload that are named one by one.
+/// Maximum number of refused keys named one by one.
 const MOST_NAMED: usize = 4;
 
 /// Reads a run from the texts of its files, by their names in the folder: `summary.json`, `0_output.json`,
-/// `0_per_epoch_stats.json` or `per_epoch_stats.json`, `.hydra/config.yaml`, `.hydra/overrides.yaml`. Others are passed over.
+/// `0_per_epoch_stats.json` or `per_epoch_stats.json`, `.hydra/config.yaml`, `.hydra/overrides.yaml`. Others are ignored.
 ///
 /// # Errors
-/// When nothing can be said: there is no figure, no step and no checkpoint.
+/// When there are no figures, no steps and no checkpoints.
 pub fn read_run(files: &BTreeMap<String, String>) -> Result<Run, ReadError> {
     let odd = Odd::default();
     let summary = summary(files, &odd);
@@ -58,7 +58,7 @@ pub fn read_run(files: &BTreeMap<String, String>) -> Result<Run, ReadError> {
         return Err(ReadError::Nothing { odd: odd.into_notes() });
     }
     if summary.is_none() {
-        odd.note("no summary.json: DLIO's figures are computed from its steps");
+        odd.note("no summary.json; DLIO's figures are computed from its steps");
     }
     run.batch = batch_of(&run, &odd);
     run.find_walls();
@@ -67,12 +67,12 @@ pub fn read_run(files: &BTreeMap<String, String>) -> Result<Run, ReadError> {
     Ok(run)
 }
 
-/// A file's value; one that cannot be parsed is noted.
+/// A file's content; a parse error is noted.
 fn json(files: &BTreeMap<String, String>, name: &str, odd: &Odd) -> Option<Value> {
     match parse(files.get(name)?) {
         Ok(value) => Some(value),
         Err(error) => {
-            odd.note(format!("{name} is not read: {error}"));
+            odd.note(format!("{name} cannot be read: {error}"));
             None
         }
     }
@@ -102,41 +102,41 @@ fn summary(files: &BTreeMap<String, String>, odd: &Odd) -> Option<Summary> {
     })
 }
 
-/// The workload that was run, and the keys of it that are not understood, which have their defaults.
+/// The workload that was run, and its unknown keys, which get their defaults.
 fn workload(files: &BTreeMap<String, String>, odd: &Odd) -> (Option<Workload>, Vec<String>) {
     let Some(text) = files.get(CONFIG) else { return (None, Vec::new()) };
     match read_foreign("dlio", text) {
         Ok((workload, problems)) => {
             for problem in problems.iter().take(MOST_NAMED) {
-                odd.note(format!("{CONFIG}: {problem}; its value is not known"));
+                odd.note(format!("{CONFIG}: {problem}; its value is unknown"));
             }
             if let Some(more) = problems.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
-                odd.note(format!("{CONFIG}: {more} more keys are not understood"));
+                odd.note(format!("{CONFIG}: {more} more keys are invalid"));
             }
             (Some(workload), problems.into_iter().map(|problem| problem.key).collect())
         }
         Err(problem) => {
-            odd.note(format!("{CONFIG} is not read: {problem}"));
+            odd.note(format!("{CONFIG} cannot be read: {problem}"));
             (None, Vec::new())
         }
     }
 }
 
-/// The name that the workload was called by: `- workload=unet3d`.
+/// The workload's name: `- workload=unet3d`.
 fn name(files: &BTreeMap<String, String>) -> Option<String> {
     let mut words =
         files.get(OVERRIDES)?.lines().map(|line| line.trim_start_matches(['-', ' ']).trim_matches(['"', '\'']));
     words.find_map(|word| word.strip_prefix("workload=")).map(str::to_owned)
 }
 
-/// The samples of a step: the workload's, or what the rates or the files come to.
+/// The batch size: from the workload, or inferred from rates or files.
 fn batch_of(run: &Run, odd: &Odd) -> Option<u64> {
     let known = run.workload.as_ref().filter(|_| run.is_known("reader.batch_size"));
     if let Some(workload) = known {
         return Some(workload.reader.batch_size);
     }
     let inferred = batch::infer(run);
-    let why = if run.workload.is_none() { "no workload is kept" } else { "the workload's is not understood" };
+    let why = if run.workload.is_none() { "no workload" } else { "the workload's batch size is invalid" };
     let batch = inferred.map_or("unknown".to_owned(), |batch| format!("{batch}, inferred from rates, files and steps"));
     odd.note(format!("batch size {batch}: {why} in {CONFIG}"));
     inferred
@@ -146,7 +146,7 @@ fn note_missing(run: &Run, odd: &Odd) {
     let has_steps = |rank: &&RankRun| rank.trained().next().is_some();
     let (n_found, n_trained) = (run.ranks.len() as u64, run.ranks.iter().filter(has_steps).count() as u64);
     if n_trained == 0 && run.summary.train.au_mean.is_some() {
-        odd.note("no <rank>_output.json with steps: only what the summary says of them is known");
+        odd.note("no <rank>_output.json with steps; only the summary's figures are known");
     }
     let n_there = if n_trained > 0 { n_trained } else { n_found };
     if let Some(n) = run.summary.num_accelerators.filter(|n| *n > n_there && n_there > 0) {
@@ -157,8 +157,8 @@ fn note_missing(run: &Run, odd: &Odd) {
     if n_unclocked > 0 {
         let of = trained().count();
         odd.note(format!(
-            "{n_unclocked} of {of} epochs have no start and end in per_epoch_stats.json: their time is that of their blocks, or of \
-             their steps where that is not known"
+            "{n_unclocked} of {of} epochs have no start and end in per_epoch_stats.json; their time is the sum of their blocks, \
+             or of their steps if that is unknown"
         ));
     }
 }
@@ -167,7 +167,7 @@ fn rank_of(name: &str, ending: &str) -> Option<u64> {
     name.strip_suffix(ending)?.parse().ok()
 }
 
-/// All ranks that have a file of their own. What the first one wrote for all stands for it where there is no other.
+/// All ranks with their own file. Without any, rank 0 with the file it wrote for all.
 fn ranks(files: &BTreeMap<String, String>, odd: &Odd) -> Vec<RankRun> {
     let of = |ending: &'static str| files.keys().filter_map(move |name| rank_of(name, ending));
     let numbers: BTreeSet<u64> = of("_output.json").chain(of("_per_epoch_stats.json")).collect();
@@ -187,7 +187,7 @@ fn rank_run(files: &BTreeMap<String, String>, rank: u64, odd: &Odd) -> Option<Ra
     Some(merged(rank, &Found::new(&name, &file, odd), &Found::new(&stats_name, &stats, odd)))
 }
 
-/// What is known of a run of which no rank's own file is left.
+/// A run without any rank's own file.
 fn shared_stats(files: &BTreeMap<String, String>, odd: &Odd) -> Option<RankRun> {
     let (name, file) = stats_of(files, 0, odd)?;
     Some(merged(0, &Found::new("0_output.json", &Value::Null, odd), &Found::new(&name, &file, odd)))
@@ -196,13 +196,13 @@ fn shared_stats(files: &BTreeMap<String, String>, odd: &Odd) -> Option<RankRun> 
 fn merged(rank: u64, output: &Found<'_>, stats: &Found<'_>) -> RankRun {
     let epochs = |found: &Found<'_>| found.entries().into_iter().filter_map(|(key, _)| key.parse().ok()).collect();
     let (trained, clocked): (BTreeSet<u64>, BTreeSet<u64>) = (epochs(output), epochs(stats));
-    // A run that only saves has no steps, and its epochs are in the other file alone.
+    // A checkpoint-only run has no steps, and its epochs are only in the other file.
     let numbers = trained.union(&clocked);
     let epoch = |number: &u64| epoch_of(*number, &output.get(&number.to_string()), &stats.get(&number.to_string()));
     RankRun { rank, hostname: output.get("hostname").text(), epochs: numbers.map(epoch).collect() }
 }
 
-/// The times of day of a rank: its own file, or the one that the first rank wrote for all.
+/// The timestamps of a rank: from its own file, or from the one that rank 0 wrote for all.
 fn stats_of(files: &BTreeMap<String, String>, rank: u64, odd: &Odd) -> Option<(String, Value)> {
     let own = format!("{rank}_per_epoch_stats.json");
     let names = [own.as_str(), "per_epoch_stats.json", "0_per_epoch_stats.json"];
@@ -214,7 +214,7 @@ fn epoch_of(epoch: u64, times: &Found<'_>, stats: &Found<'_>) -> EpochRun {
         .iter()
         .flat_map(|key| times.get(key).entries().into_iter().map(|(name, _)| name).collect::<Vec<_>>())
         .collect();
-    // Blocks are sorted by number: "block10" comes behind "block9".
+    // Blocks are sorted by number: "block10" comes after "block9".
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| name.strip_prefix("block")?.parse().ok()).collect();
     numbers.sort_unstable();
     let mut saves: Vec<SaveRun> = stats.entries().iter().filter_map(|(name, stats)| save(name, stats)).collect();
@@ -230,7 +230,7 @@ fn epoch_of(epoch: u64, times: &Found<'_>, stats: &Found<'_>) -> EpochRun {
 
 fn block(name: &str, times: &Found<'_>, stats: &Found<'_>) -> BlockRun {
     let mut lists = ["compute", "proc", "load"].map(|key| times.get(key).get(name).numbers());
-    // A step of which one time is no number is left out of all.
+    // A step with an invalid time is left out of all lists.
     let n_steps = lists[0].len();
     let is_whole: Vec<bool> = (0..n_steps)
         .map(|step| lists.iter().filter(|list| list.len() == n_steps).all(|list| list[step].is_some()))
@@ -256,7 +256,7 @@ fn block(name: &str, times: &Found<'_>, stats: &Found<'_>) -> BlockRun {
     }
 }
 
-/// A span that is a checkpoint: `save_ckpt1`, `load_ckpt1`, or `ckpt1` of older versions.
+/// A checkpoint's span: `save_ckpt1`, `load_ckpt1`, or `ckpt1` in older versions.
 fn save(name: &str, stats: &Found<'_>) -> Option<SaveRun> {
     let (is_restore, of) = match name.strip_prefix("load_") {
         Some(of) => (true, of),
@@ -266,7 +266,7 @@ fn save(name: &str, stats: &Found<'_>) -> Option<SaveRun> {
     Some(SaveRun { number, is_restore, span: span(stats)? })
 }
 
-/// From when to when something was. Where its end is missing, its duration tells it.
+/// Start and end of an event. A missing end is computed from its duration.
 fn span(stats: &Found<'_>) -> Option<Span> {
     let at = |key: &str| seconds_of(&stats.get(key).text()?);
     let start_s = at("start")?;
@@ -274,7 +274,7 @@ fn span(stats: &Found<'_>) -> Option<Span> {
     (end_s >= start_s).then_some(Span { start_s, end_s })
 }
 
-/// Seconds since 1970 of a time of day; its zone, if it has one, is left out.
+/// Seconds since 1970 of a timestamp; a time zone is ignored.
 fn seconds_of(text: &str) -> Option<f64> {
     let (date, time) = text.split_once(['T', ' '])?;
     let time = time.split(['Z', '+', '-']).next()?;

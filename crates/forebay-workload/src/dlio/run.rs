@@ -1,14 +1,14 @@
-//! A run of DLIO as the times of its steps, and what its formulas make of them.
+//! A DLIO run as times of steps, and DLIO's formulas applied to them.
 //!
-//! How long a block took on the clock is what its utilisation was divided by, and is not in the files. But its samples per
-//! second were divided by the same clock and are there with all their digits, so it can be recovered exactly. Which of
-//! DLIO's two formulas they follow is found by trying: the one whose clock agrees with that of the utilisation.
+//! The wall-clock time of a block, the divisor of its utilisation, is not in the files. But its samples per second have
+//! the same divisor and are written with all digits, so the time can be recovered exactly. Which of DLIO's two formulas
+//! applies is found by trying: the one whose time agrees with the utilisation.
 
 use super::Summary;
 use crate::Workload;
 use crate::metric::{self, Dlio, DlioRun, Excluded};
 
-/// Whose formula of samples per second it is; see [`metric`].
+/// The DLIO version whose formula for samples per second applies; see [`metric`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
     /// Up to 2.0.0, the one that `pip` installs.
@@ -19,19 +19,19 @@ pub enum Version {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its summary; empty where there is none.
+    /// Its summary; empty if missing.
     pub summary: Summary,
-    /// What its workload was called by, from `.hydra/overrides.yaml`.
+    /// The workload's name, from `.hydra/overrides.yaml`.
     pub name: Option<String>,
-    /// The workload it ran, from `.hydra/config.yaml`; `None` where that is not kept.
+    /// The workload it ran, from `.hydra/config.yaml`; `None` if missing.
     pub workload: Option<Workload>,
-    /// Keys of that workload that are not understood: they have their defaults there.
+    /// Invalid keys of that workload, which have their defaults in it.
     pub refused: Vec<String>,
-    /// Samples per step and rank: the workload's, or inferred where that is not known.
+    /// Samples per step and rank: from the workload, or else inferred.
     pub batch: Option<u64>,
     pub version: Version,
     pub ranks: Vec<RankRun>,
-    /// What is odd about its files, in words.
+    /// Oddities of its files, as text.
     pub odd: Vec<String>,
 }
 
@@ -46,9 +46,9 @@ pub struct RankRun {
 pub struct EpochRun {
     /// Counted from 1, as DLIO does.
     pub epoch: u64,
-    /// When it was; the first rank's where only that was written.
+    /// Its start and end; rank 0's if only that was written.
     pub span: Option<Span>,
-    /// Blocks between checkpoints; one where there are none.
+    /// Blocks between checkpoints; one without checkpoints.
     pub blocks: Vec<BlockRun>,
     pub eval: Option<BlockRun>,
     pub saves: Vec<SaveRun>,
@@ -57,13 +57,13 @@ pub struct EpochRun {
 /// A checkpoint that a rank saved or read back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SaveRun {
-    /// Its number in the epoch, by which the shares of ranks belong together.
+    /// Its number in the epoch, which connects the parts of different ranks.
     pub number: u64,
     pub is_restore: bool,
     pub span: Span,
 }
 
-/// From when to when, in seconds since 1970 by the clock of the host, which is in local time.
+/// Start and end in seconds since 1970, by the host's clock in local time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
     pub start_s: f64,
@@ -78,13 +78,13 @@ impl Span {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockRun {
-    /// As DLIO names it: "block1", "eval".
+    /// DLIO's name: "block1", "eval".
     pub name: String,
-    /// From asking for a batch to having it. The first of a second block is missing, because DLIO forgets it.
+    /// From requesting a batch to receiving it. The first of a second block is missing, because DLIO drops it.
     pub load_s: Vec<f64>,
-    /// Seconds that each step computed.
+    /// Computing time of each step in seconds.
     pub compute_s: Vec<f64>,
-    /// From asking for a batch to the end of its step.
+    /// From requesting a batch to the end of its step.
     pub whole_s: Vec<f64>,
     /// The utilisation that DLIO wrote, in percent.
     pub au: Option<f64>,
@@ -92,12 +92,12 @@ pub struct BlockRun {
     pub samples_per_s: Option<f64>,
     /// By the host's clock; the steps' own times are more precise.
     pub span: Option<Span>,
-    /// How long it was on the clock: exactly, where the batch is known, else by the times of day.
+    /// Wall-clock time: exact if the batch size is known, otherwise from timestamps.
     pub wall_s: Option<f64>,
 }
 
 impl Run {
-    /// What DLIO's formulas make of the times again: what it printed.
+    /// DLIO's formulas applied to the times: the figures it printed.
     pub fn dlio(&self) -> Option<DlioRun> {
         let batch = self.batch.unwrap_or(1);
         let excluded = |epoch: &EpochRun| self.excluded(epoch.steps());
@@ -106,7 +106,7 @@ impl Run {
         DlioRun::of(&ranks?)
     }
 
-    /// Computing over the whole of training, nothing left out: by epoch the mean over ranks, as a share of 1.
+    /// Computing time divided by total training time, nothing excluded: by epoch the mean over ranks, as a fraction of 1.
     pub fn au_epochs(&self) -> Vec<Option<f64>> {
         let epochs = self.trained().map(|rank| rank.trained().count()).max().unwrap_or(0);
         let of = |i: usize| {
@@ -120,7 +120,7 @@ impl Run {
         self.ranks.iter().filter(|rank| rank.trained().next().is_some())
     }
 
-    /// Whether the workload says what stands under a key.
+    /// Whether the workload's value of a key is known.
     pub fn is_known(&self, key: &str) -> bool {
         self.workload.is_some() && !self.refused.iter().any(|refused| refused == key)
     }
@@ -130,7 +130,7 @@ impl Run {
         Excluded { start: limits.exclude_start_steps, end: limits.exclude_end_steps, steps_per_epoch }
     }
 
-    /// Finds out which formula the figures follow, and by it how long each block was.
+    /// Finds out which formula the figures follow, and computes each block's time from it.
     pub(super) fn find_walls(&mut self) {
         let eval = self.workload.as_ref().filter(|_| self.is_known("reader.batch_size_eval"));
         let batches = Batches { train: self.batch, eval: eval.map(|workload| workload.reader.batch_size_eval) };
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// How far the clocks that a version's formula gives are from the times of day, in seconds.
+    /// Distance in seconds between the times by a version's formula and the timestamps.
     fn disagreement(&self, version: Version, batches: Batches) -> f64 {
         let epochs = self.ranks.iter().take(1).flat_map(|rank| &rank.epochs);
         let apart = |epoch: &EpochRun| {
@@ -171,7 +171,7 @@ struct Batches {
 }
 
 impl RankRun {
-    /// Its epochs that have steps: a run that only saves has one without.
+    /// Epochs with steps: a checkpoint-only run has one without.
     pub fn trained(&self) -> impl Iterator<Item = &EpochRun> {
         self.epochs.iter().filter(|epoch| epoch.steps() > 0)
     }
@@ -186,7 +186,7 @@ impl EpochRun {
         self.blocks.iter().flat_map(|block| &block.compute_s).sum()
     }
 
-    /// All of its time, checkpoints among it; an evaluation inside of it is none of its training.
+    /// Its total time including checkpoints; an evaluation inside it does not count as training.
     pub fn wall_s(&self) -> Option<f64> {
         let Some(span) = self.span else {
             let of = |block: &BlockRun| block.wall_s.or_else(|| block.steps_s());
@@ -204,7 +204,7 @@ impl EpochRun {
         until_s + first.and_then(|block| block.loads_s().first().copied()).unwrap_or(0.0)
     }
 
-    /// Computing over all of its time, as a share of 1.
+    /// Computing time divided by total time, as a fraction of 1.
     pub fn au_epoch(&self) -> Option<f64> {
         metric::au_epoch(self.compute_s(), self.wall_s()?)
     }
@@ -217,7 +217,7 @@ impl EpochRun {
 }
 
 impl BlockRun {
-    /// The wait for every batch. Where DLIO lost one, all are taken from its whole steps.
+    /// The wait for every batch. If DLIO dropped one, all are computed from the whole steps.
     pub fn loads_s(&self) -> Vec<f64> {
         let Self { load_s, compute_s, whole_s, .. } = self;
         if load_s.len() == compute_s.len() || whole_s.len() != compute_s.len() {
@@ -226,7 +226,7 @@ impl BlockRun {
         whole_s.iter().zip(compute_s).map(|(whole, compute)| whole - compute).collect()
     }
 
-    /// What DLIO's formula makes of it; `None` where its time on the clock is not known.
+    /// DLIO's figures; `None` if the wall-clock time is unknown.
     pub fn dlio(&self, version: Version, batch: u64, excluded: Excluded) -> Option<Dlio> {
         let wall_s = self.wall_s?;
         Some(match version {
@@ -235,7 +235,7 @@ impl BlockRun {
         })
     }
 
-    /// The time on the clock that its samples per second were divided by.
+    /// The wall-clock time implied by its samples per second.
     fn wall_by_rate(&self, version: Version, batches: Batches, excluded: Excluded) -> Option<f64> {
         let rate = self.samples_per_s.filter(|rate| *rate > 0.0)?;
         let steps = self.compute_s.len() as f64;
@@ -249,7 +249,7 @@ impl BlockRun {
         Some((steps - 2.0) * train / rate + excluded.seconds(&self.whole_s))
     }
 
-    /// The time on the clock that its utilisation was divided by, or that between its times of day.
+    /// The wall-clock time implied by its utilisation, or between its timestamps.
     fn wall_otherwise(&self, excluded: Excluded) -> Option<f64> {
         let by_au = || {
             let au = self.au.filter(|au| *au > 0.0)?;
@@ -259,7 +259,7 @@ impl BlockRun {
         by_au().or(self.span.map(|span| span.seconds()))
     }
 
-    /// The batch that its samples per second and its time come to, not rounded.
+    /// The batch size implied by its samples per second and its time, not rounded.
     pub(super) fn batch_by_rate(&self, version: Version, excluded: Excluded) -> Option<f64> {
         let (rate, wall_s) = (self.samples_per_s.filter(|rate| *rate > 0.0)?, self.wall_otherwise(excluded)?);
         let steps = self.compute_s.len() as f64;
@@ -269,7 +269,7 @@ impl BlockRun {
         }
     }
 
-    /// The time of its steps alone, where every step has one.
+    /// The sum of its steps' times, if every step has one.
     fn steps_s(&self) -> Option<f64> {
         (!self.whole_s.is_empty() && self.whole_s.len() == self.compute_s.len()).then(|| self.whole_s.iter().sum())
     }

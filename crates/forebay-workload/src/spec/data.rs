@@ -1,4 +1,4 @@
-//! The data: how many samples there are, and how long.
+//! The data: number and length of samples.
 
 use forebay_units::Element;
 
@@ -6,39 +6,39 @@ use super::format::{Compression, Format};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// Bytes of a sample; made as a square of `int(sqrt(bytes))` to a side.
+    /// Bytes per sample; made as a square with sides of `int(sqrt(bytes))`.
     pub record_length_bytes: f64,
-    /// Standard deviation of the length; all samples of a file are of one size.
+    /// Standard deviation of the length; all samples of a file have the same size.
     pub record_length_bytes_stdev: f64,
-    /// Bytes of the tensor that is handed on; 0: as it was read.
+    /// Bytes of the output tensor; 0 for the size as read.
     pub record_length_bytes_resize: u64,
     pub n_files_train: u64,
     pub n_files_eval: u64,
     pub n_samples_per_file: u64,
     /// Holds the folders `train` and `valid`; relative to [`Workload::storage_root`](super::Workload::storage_root).
     pub data_folder: String,
-    /// Folders that the files are dealt out to; 0 and 1: none.
+    /// Number of subfolders for the files; 0 and 1 mean none.
     pub n_subfolders_train: u64,
     pub n_subfolders_eval: u64,
-    /// What the names of files begin with.
+    /// Prefix of file names.
     pub file_prefix: String,
     pub format: Format,
     pub compression: Compression,
-    /// 0 to 9, for gzip and zip; the others have no levels.
+    /// 0 to 9, for gzip and zip; other compressions have no levels.
     pub compression_level: u32,
-    /// HDF5 in chunks, each of about so many bytes; `None`: contiguous, or as [`Hdf5::chunk_dims`] say.
+    /// Approximate bytes per HDF5 chunk; `None` for contiguous data or [`Hdf5::chunk_dims`].
     pub chunk_bytes: Option<u64>,
-    /// Whether the data stays when the run is over.
+    /// Whether the data stays after the run.
     pub keep_files: bool,
-    /// A sample's shape, in place of the square.
+    /// A sample's shape, instead of the square.
     pub record_dims: Vec<u64>,
     pub element: Element,
     pub hdf5: Hdf5,
     pub parquet: Parquet,
-    /// The sides of every file's samples, those to train on first, where they are given and not drawn; no key sets it, a study
-    /// that imitates a run of DLIO does.
+    /// The sides of every file's samples, training files first, if not drawn. No key sets it; a study that reproduces a
+    /// DLIO run does.
     pub sides: Option<Vec<[u64; 2]>>,
-    /// Seed of the data's bytes and sizes. Ours: DLIO's contents cannot be made again.
+    /// Seed of the data's bytes and sizes. Our own key: DLIO's contents cannot be reproduced.
     pub seed: u64,
 }
 
@@ -72,11 +72,11 @@ impl Default for Dataset {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hdf5 {
-    /// The shape of a chunk; empty: contiguous, unless [`Dataset::chunk_bytes`] asks for chunks.
+    /// The shape of a chunk; empty for contiguous data, unless [`Dataset::chunk_bytes`] is set.
     pub chunk_dims: Vec<u64>,
-    /// Datasets that a record is spread over.
+    /// Number of datasets per record.
     pub n_dsets_per_record: u64,
-    /// How far a dataset may grow; empty: not at all.
+    /// Maximum shape of a dataset; empty if it cannot grow.
     pub max_shape: Vec<u64>,
 }
 
@@ -88,22 +88,22 @@ impl Default for Hdf5 {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parquet {
-    /// The columns of a row; empty: one of a sample's bytes.
+    /// The columns of a row; empty for one column of a sample's bytes.
     pub columns: Vec<ParquetColumn>,
-    /// Rows of a group; 0: all of a file's.
+    /// Rows per group; 0 for all rows of a file.
     pub row_group_rows: u64,
 }
 
-/// A group of columns that differ in their numbers alone.
+/// A group of columns that differ only in their number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParquetColumn {
-    /// The name; of several, each gets its number behind it.
+    /// The name; with several columns, each gets its number appended.
     pub name: String,
     pub element: Element,
     /// Values per row; more than 1 makes a list.
     pub width: u64,
-    /// How many columns like this there are.
+    /// Number of columns of this kind.
     pub count: u64,
-    /// A column that is not read is made all the same, and passed over when reading.
+    /// A column that is not read is still made, and skipped when reading.
     pub is_read: bool,
 }

@@ -1,4 +1,4 @@
-//! The formats of data: a format is a variant and a row of [`TABLE`], which says what a workload may ask of it.
+//! Data formats: a format is a variant and a row of [`TABLE`], which lists what it supports.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Format {
     Synthetic,
 }
 
-/// What a workload may ask of a format.
+/// What a format supports.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts {
     format: Format,
@@ -32,13 +32,13 @@ pub(crate) struct Facts {
     pub(crate) only_read: &'static [Compression],
     decodes: Decodes,
     pub(crate) is_picture: bool,
-    /// Whether files are read past the page cache where that is asked for.
+    /// Whether files can be read with O_DIRECT.
     pub(crate) is_direct: bool,
-    /// Why reads are not of the size that a workload says.
+    /// Why the workload's read size has no effect.
     pub(crate) no_transfer_size: Option<&'static str>,
 }
 
-/// Whether a sample takes more than to be read and verified.
+/// Whether a sample needs more work than reading and verifying.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Decodes {
     Never,
@@ -52,7 +52,7 @@ const TABLE: &[Facts] = &[
         made: &[Compression::Gzip],
         only_read: &[Compression::Lzf],
         decodes: Decodes::WhereCompressed,
-        no_transfer_size: Some("it is for datasets without chunks; a chunk is read whole"),
+        no_transfer_size: Some("only for datasets without chunks; a chunk is read whole"),
         ..facts(Format::Hdf5, "hdf5")
     },
     Facts {
@@ -77,10 +77,10 @@ const TABLE: &[Facts] = &[
     },
     facts(Format::IndexedBinary, "indexed_binary"),
     Facts {
-        no_transfer_size: Some("files are mapped, and the kernel reads as much at a time as it likes"),
+        no_transfer_size: Some("no effect: files are mapped, and the kernel chooses the size of reads"),
         ..facts(Format::MmapIndexedBinary, "mmap_indexed_binary")
     },
-    Facts { no_transfer_size: Some("nothing is read"), ..facts(Format::Synthetic, "synthetic") },
+    Facts { no_transfer_size: Some("no effect: nothing is read"), ..facts(Format::Synthetic, "synthetic") },
 ];
 
 const fn facts(format: Format, name: &'static str) -> Facts {
@@ -89,7 +89,7 @@ const fn facts(format: Format, name: &'static str) -> Facts {
 }
 
 const fn picture(format: Format, name: &'static str) -> Facts {
-    let no_transfer_size = Some("pictures are read whole");
+    let no_transfer_size = Some("no effect: images are read whole");
     Facts { decodes: Decodes::Always, is_picture: true, no_transfer_size, ..facts(format, name) }
 }
 
@@ -105,7 +105,7 @@ impl Format {
         all
     };
 
-    /// As DLIO spells it, which is also the ending of the files' names.
+    /// DLIO's name, which is also the file extension.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
@@ -139,24 +139,24 @@ impl Compression {
         ("snappy", Self::Snappy),
     ];
 
-    /// As workload files spell it.
+    /// The name in workload files.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].0
     }
 }
 
 impl Dataset {
-    /// Whether its files are made and read, with the compression they have.
+    /// Whether files with this compression can be made and read.
     pub fn is_made(&self) -> bool {
         self.compression == Compression::None || self.format.facts().made.contains(&self.compression)
     }
 
-    /// Whether its files are read, with the compression they have.
+    /// Whether files with this compression can be read.
     pub fn is_read(&self) -> bool {
         self.is_made() || self.format.facts().only_read.contains(&self.compression)
     }
 
-    /// Whether there is more to do than to read and to verify, so that threads that compute may be kept apart.
+    /// Whether samples need more work than reading and verifying, so that separate compute threads make sense.
     pub fn decodes(&self) -> bool {
         match self.format.facts().decodes {
             Decodes::Never => false,

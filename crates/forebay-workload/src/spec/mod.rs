@@ -1,4 +1,4 @@
-//! What a workload says, section by section, with DLIO's defaults.
+//! The sections of a workload, with DLIO's defaults.
 
 mod data;
 mod format;
@@ -17,26 +17,26 @@ use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Workload {
-    /// The built-in's name, or the file's without its ending.
+    /// The name of the built-in workload, or of the file without its extension.
     pub name: String,
     pub framework: Framework,
     /// The model, as far as checkpoints know it.
     pub model: Model,
     pub workflow: Workflow,
-    /// Where the data lies: prefixed to [`Dataset::data_folder`].
+    /// Prefix of [`Dataset::data_folder`].
     pub storage_root: String,
     pub dataset: Dataset,
     pub reader: Reader,
     pub train: Train,
     pub evaluation: Evaluation,
     pub checkpoint: Checkpoint,
-    /// Where results go, if the file says so.
+    /// The folder for results, if set.
     pub output_folder: Option<String>,
     /// What is left out of DLIO's figures, and what must be reached.
     pub limits: Limits,
 }
 
-/// Whose loader is imitated; it decides nothing here but is kept for the report.
+/// The framework whose loader is imitated; it has no effect, but is kept for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Framework {
@@ -48,7 +48,7 @@ pub enum Framework {
 /// Which phases a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workflow {
-    /// Runs before the others.
+    /// Runs before the other phases.
     pub generate_data: bool,
     pub train: bool,
     pub evaluation: bool,
@@ -66,10 +66,10 @@ pub struct Train {
     pub epochs: u64,
     /// Computing time per step.
     pub computation_time: Time,
-    /// The most steps of an epoch; `None`: all.
+    /// Maximum steps per epoch; `None` for all.
     pub max_steps: Option<u64>,
     pub seed: u64,
-    /// Whether each epoch has an order of its own.
+    /// Whether each epoch has a different order.
     pub seed_change_epoch: bool,
 }
 
@@ -83,7 +83,7 @@ impl Default for Train {
 pub struct Evaluation {
     /// Computing time per step of an evaluation.
     pub eval_time: Time,
-    /// After which epoch it is first done.
+    /// The first epoch that is followed by an evaluation.
     pub after_epoch: u64,
     /// Epochs from one evaluation to the next.
     pub epochs_between: u64,
@@ -98,9 +98,9 @@ impl Default for Evaluation {
 /// What is left out of DLIO's figures, and what must be reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// The accelerator utilisation that must be reached, as a fraction of 1.
+    /// The required accelerator utilisation, as a fraction of 1.
     pub au: f64,
-    /// Steps left out at the start of an epoch.
+    /// Steps excluded at the start of an epoch.
     pub exclude_start_steps: u64,
     pub exclude_end_steps: u64,
 }

@@ -9,11 +9,11 @@ use super::Element;
 pub struct Model {
     pub name: String,
     pub kind: Option<String>,
-    /// Bytes of the state that every saving rank writes when it is no transformer with layers.
+    /// Bytes of the state that every saving rank writes, for models that are not transformers with layers.
     pub size_bytes: u64,
     pub weight: Element,
     pub optimizer: Element,
-    /// Lengths of the optimiser's groups, in values of one byte.
+    /// Lengths of the optimiser's groups, in one-byte values.
     pub optimization_groups: Vec<u64>,
     /// `None` for a model that is saved as one flat state of `size_bytes`.
     pub n_layers: Option<u64>,
@@ -45,9 +45,9 @@ impl Default for Model {
 pub struct Parallelism {
     pub tensor: u64,
     pub pipeline: u64,
-    /// Copies of the whole; `None`: as many as the ranks allow.
+    /// Copies of the model; `None` for as many as the ranks allow.
     pub data: Option<u64>,
-    /// ZeRO's stage, 0 to 3: what data-parallel ranks split instead of copying.
+    /// ZeRO stage, 0 to 3: what data-parallel ranks shard instead of replicating.
     pub zero_stage: u8,
 }
 
@@ -72,41 +72,41 @@ impl Default for Transformer {
     }
 }
 
-/// Which of a model's shards are written.
+/// Which shards of a model are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointMode {
     #[default]
     Default,
-    /// One shard per rank, where there are fewer ranks than the model has shards.
+    /// One shard per rank, if there are fewer ranks than shards.
     Subset,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
     pub folder: String,
-    /// After which epoch the first is saved.
+    /// The first epoch that is followed by a save.
     pub after_epoch: u64,
     /// Epochs from one save to the next.
     pub epochs_between: u64,
-    /// Every how many steps inside an epoch, in place of that.
+    /// Steps from one save to the next within an epoch, instead of epochs.
     pub steps_between: Option<u64>,
-    /// Whether every rank saves the flat state, or those of the first copy of the model alone.
+    /// Whether every rank saves the flat state, or only the ranks of the first copy of the model.
     pub all_ranks: bool,
-    /// Whether a save ends when it is durable. DLIO's own never does.
+    /// Whether a save ends only when it is durable. DLIO never waits for this.
     pub fsync: bool,
-    /// Seconds between the saves of a run that only saves.
+    /// Seconds between the saves of a checkpoint-only run.
     pub time_between: f64,
-    /// Saves of a run that does not train.
+    /// Number of saves of a run without training.
     pub n_write: u64,
-    /// Restores of a run that does not train.
+    /// Number of restores of a run without training.
     pub n_read: u64,
-    /// Whether a restore reads what another rank wrote.
+    /// Whether a rank restores another rank's shard.
     pub recovery_rank_shift: bool,
-    /// Whether a save ends when it has ended on all ranks.
+    /// Whether a save ends only when it has ended on all ranks.
     pub rank_sync: bool,
     pub mode: CheckpointMode,
-    /// False writes ones, as DLIO can; a device that compresses or deduplicates then stores much less.
+    /// False writes ones, which DLIO can do too; a device that compresses or deduplicates then stores much less.
     pub randomize: bool,
 }
 

@@ -22,44 +22,44 @@ pub enum Shuffle {
     #[default]
     Off,
     Seed,
-    /// By a seed of the moment, which the record names.
+    /// With a fresh seed, which is recorded.
     Random,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
-    /// Whose loader the file names; kept for the report.
+    /// The loader that the file names; kept for the report.
     pub loader: Loader,
     /// Samples per step and accelerator.
     pub batch_size: u64,
     pub batch_size_eval: u64,
-    /// Threads per accelerator; 0: the accelerator's own thread reads, while it waits.
+    /// Threads per accelerator; with 0 the accelerator's own thread reads while it waits.
     pub read_threads: u64,
-    /// Threads that prepare, kept apart from those that read where there is more than one.
+    /// Preprocessing threads; separate from the read threads if there is more than one.
     pub computation_threads: u64,
-    /// Batches made ahead of the accelerator; see [`n_ahead`](Self::n_ahead) for the effective number.
+    /// Batches prefetched per accelerator; see [`n_ahead`](Self::n_ahead) for the effective number.
     pub prefetch_size: u64,
     pub file_shuffle: Shuffle,
     pub sample_shuffle: Shuffle,
-    /// Samples that a shuffle looks at; 0: all of them.
+    /// Size of the shuffle buffer in samples; 0 for all samples.
     pub shuffle_size: u64,
-    /// Samples stay in memory once they were read.
+    /// Samples stay in memory after the first read.
     pub in_memory: bool,
-    /// Bytes of one read; `None`: as much as pays.
+    /// Bytes per read; `None` for the format's default.
     pub transfer_size: Option<u64>,
     pub odirect: bool,
-    /// Time spent on every sample after it was read.
+    /// Preprocessing time per sample.
     pub preprocess_time: Time,
-    /// Bytes per second that a core decodes which all readers of an accelerator share, each of them making whole batches, as workers
-    /// of PyTorch's loader do; no key sets it, a study that imitates that loader does.
+    /// Decode rate in bytes per second of a core that all readers of an accelerator share, each making whole batches, like
+    /// the workers of PyTorch's loader. No key sets it; a study that imitates that loader does.
     pub decode_bytes_per_s: Option<f64>,
-    /// The shape of the tensor that is handed on, in place of the resized length.
+    /// The shape of the output tensor, instead of the resized length.
     pub transformed_dims: Vec<u64>,
     pub transformed_element: Element,
 }
 
 impl Reader {
-    /// Batches that are made ahead: without threads of its own an accelerator reads only while it waits.
+    /// Effective number of prefetched batches: without read threads an accelerator reads only while it waits.
     pub fn n_ahead(&self) -> u64 {
         if self.read_threads == 0 { 0 } else { self.prefetch_size }
     }

@@ -77,7 +77,7 @@ checkpoint: {model_size: 77, num_layers: 3, layer_parameters: [8, 16], tensor_pa
     assert_eq!((workload.dataset.record_length_bytes, workload.dataset.record_length_bytes_stdev), (2500.0, 10.0));
     assert_eq!(workload.dataset.record_length_bytes_resize, 99);
     let twice = problems("dataset: {record_length: 1, record_length_bytes: 2}");
-    assert_eq!(twice, ["dataset.record_length: it means the same as dataset.record_length_bytes, which is given too"]);
+    assert_eq!(twice, ["dataset.record_length: same key as dataset.record_length_bytes, which is given too"]);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn unknown_keys_are_refused_by_name_all_of_them() {
     let wanted = [
         "dataset.fromat: unknown key; did you mean `format`?",
         "dataset.colour: unknown key",
-        "dataset.batch_size: unknown key; there is reader.batch_size",
+        "dataset.batch_size: unknown key; did you mean `reader.batch_size`?",
         "readr: unknown key; did you mean `reader`?",
-        "epochs: unknown key; there is train.epochs",
+        "epochs: unknown key; did you mean `train.epochs`?",
     ];
     assert_eq!(told, wanted);
 }
@@ -160,27 +160,27 @@ workflow: train
 ",
     );
     let wanted = [
-        "workflow: it must be a table of keys, is a text",
-        "dataset.num_files_train: must be a number, is a truth value",
-        "dataset.format: there is no \"npx\"; did you mean `npy`?",
-        "dataset.record_dims: must be a list of whole numbers, none of them negative, has -1",
+        "workflow: expected a table of keys, found a text",
+        "dataset.num_files_train: expected a number, found a boolean",
+        "dataset.format: unknown value \"npx\"; did you mean `npy`?",
+        "dataset.record_dims: expected a list of non-negative whole numbers, found -1 in it",
         "reader.batch_size: must be at least 1, is 0",
         "reader.read_threads: must not be negative, is -1",
         "reader.prefetch_size: must be a whole number, is 1.5",
-        "reader.transfer_size: must be a number, is \"many\"",
-        "reader.odirect: must be true or false, is \"perhaps\"",
-        "train.epochs: must be a number, is a list",
+        "reader.transfer_size: expected a number, found \"many\"",
+        "reader.odirect: expected true or false, found \"perhaps\"",
+        "train.epochs: expected a number, found a list",
         "train.computation_time: must not be negative, is -1",
         "train.seed: must be at most 1000000000000000, is 1e20",
-        "metric.au: must be at most 1, is 90: 0.9 is 90 percent",
+        "metric.au: must be at most 1, is 90; 0.9 means 90 %",
     ];
     assert_eq!(told, wanted);
     let told = problems("[train]\ncomputation_time = nan\n");
     assert_eq!(told, ["train.computation_time: must be a finite number"]);
-    assert_eq!(problems("hello"), ["the text: it must be a table of keys, is a text"]);
+    assert_eq!(problems("hello"), ["the text: expected a table of keys, found a text"]);
     assert_eq!(
         problems("reader: {file_shuffle: yes}"),
-        ["reader.file_shuffle: there is no true; it may be off, seed, random"]
+        ["reader.file_shuffle: unknown value true; expected one of off, seed, random"]
     );
 }
 
@@ -189,54 +189,57 @@ fn contradictions_are_refused() {
     for (text, wanted) in [
         (
             "dataset: {record_dims: [3, 4], record_length_bytes_stdev: 5}",
-            "dataset.record_dims: a shape cannot vary: record_length_bytes_stdev is given too",
+            "dataset.record_dims: cannot be combined with record_length_bytes_stdev: a fixed shape does not vary",
         ),
         (
             "dataset: {format: jpeg, record_dims: [3, 4, 5]}",
-            "dataset.record_dims: a jpeg has 2 dimensions at most, here are 3",
+            "dataset.record_dims: a jpeg has at most 2 dimensions, found 3",
         ),
-        ("dataset: {format: png, num_samples_per_file: 2}", "dataset.num_samples_per_file: a png holds one sample"),
+        (
+            "dataset: {format: png, num_samples_per_file: 2}",
+            "dataset.num_samples_per_file: a png file holds one sample",
+        ),
         (
             "dataset: {format: npz, compression: gzip}",
-            "dataset.compression: npz files are not read or made with gzip; it may be none, zip",
+            "dataset.compression: gzip is not supported for npz files; expected one of none, zip",
         ),
-        ("reader: {odirect: true}", "reader.odirect: only npy and npz can be read past the page cache, not tfrecord"),
+        ("reader: {odirect: true}", "reader.odirect: only npy and npz files can be read with O_DIRECT, not tfrecord"),
         (
             "dataset: {num_files_train: 1000000000, num_samples_per_file: 1000000000}",
-            "dataset.num_files_train: the data would be 6.6e22 bytes",
+            "dataset.num_files_train: the data would have 6.6e22 bytes",
         ),
         (
             "dataset: {num_files_train: 1000000000, record_length_bytes_stdev: 5}",
-            "dataset.num_files_train: at most 100000000 with record_length_bytes_stdev above 0, here are 1000000000",
+            "dataset.num_files_train: must be at most 100000000 with record_length_bytes_stdev above 0, is 1000000000",
         ),
         ("workflow: {evaluation: true}", "dataset.num_files_eval: no files to evaluate on"),
         ("dataset: {num_files_train: 0}", "dataset.num_files_train: no files to train on"),
-        ("checkpoint: {mode: subset}", "checkpoint.mode: a subset needs model.parallelism.data"),
+        ("checkpoint: {mode: subset}", "checkpoint.mode: subset needs model.parallelism.data"),
         (
             "model: {parallelism: {data: 4}}",
-            "model.parallelism.data: it is for a checkpoint.mode of subset; the ranks give it otherwise",
+            "model.parallelism.data: only for checkpoint.mode subset; otherwise it follows from the number of ranks",
         ),
         (
             "checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 3}",
-            "checkpoint.num_checkpoints_read: only 2 are written, so 3 cannot be read",
+            "checkpoint.num_checkpoints_read: 3 checkpoints cannot be read: only 2 are written",
         ),
         (
             "workflow: {train: false, checkpoint: true}",
-            "checkpoint.num_checkpoints_write: nothing is trained, so it must say how many to save",
+            "checkpoint.num_checkpoints_write: must be set if workflow.train is off",
         ),
         (
             "{model: {type: transformer}, workflow: {checkpoint: true}}",
-            "model.num_layers: a transformer without layers has nothing to save",
+            "model.num_layers: must be set for a transformer: without layers there is nothing to save",
         ),
         (
             "model: {parallelism: {pipeline: 2, zero_stage: 3}}",
-            "model.parallelism.pipeline: must be 1 with a zero_stage of 3",
+            "model.parallelism.pipeline: must be 1 with zero_stage 3",
         ),
         ("model: {parallelism: {zero_stage: 4}}", "model.parallelism.zero_stage: must be 0, 1, 2 or 3, is 4"),
-        ("dataset: {enable_chunking: true}", "dataset.chunk_size: must be above 0 where enable_chunking is set"),
+        ("dataset: {enable_chunking: true}", "dataset.chunk_size: must be above 0 if enable_chunking is set"),
         ("dataset: {hdf5: {chunk_dims: [4]}}", "dataset.hdf5.chunk_dims: tfrecord has no chunks"),
         ("dataset: {compression_level: 11}", "dataset.compression_level: must be at most 9, is 11"),
-        ("dataset: {file_prefix: a/b}", "dataset.file_prefix: must not have a / in it"),
+        ("dataset: {file_prefix: a/b}", "dataset.file_prefix: must not contain /"),
     ] {
         assert_eq!(problems(text), [wanted], "{text}");
     }
@@ -310,12 +313,18 @@ fn times_follow_laws() {
     let told = problems("reader: {preprocess_time: {type: poisson, lam: 1, mean: 2}, preprocess_time_stdev: 0.1}");
     let wanted = [
         "reader.preprocess_time.mean: unknown key",
-        "reader.preprocess_time_stdev: only a normal law takes a deviation, and preprocess_time has another",
+        "reader.preprocess_time_stdev: only a normal distribution has a deviation, but preprocess_time is not normal",
     ];
     assert_eq!(told, wanted);
     assert_eq!(time("{}"), Time::default(), "DLIO's way to say that there is none");
     let told = problems("train: {computation_time: {type: gamma, shape: 2}}\nevaluation: {eval_time: {stdev: 1}}");
-    assert_eq!(told, ["train.computation_time.scale: the law needs it", "evaluation.eval_time.mean: the law needs it"]);
+    assert_eq!(
+        told,
+        [
+            "train.computation_time.scale: missing; this distribution needs it",
+            "evaluation.eval_time.mean: missing; this distribution needs it"
+        ]
+    );
     let told = problems("train: {computation_time: {type: uniform, min: 2, max: 1}}");
     assert_eq!(told, ["train.computation_time.min: must not be above max: 2 > 1"]);
 }
@@ -345,9 +354,9 @@ dataset:
     assert_eq!(notes(&checked, "dataset.parquet.read_mode").len(), 1);
     let told = problems("dataset: {format: parquet, parquet: {columns: [{dtype: float32}, 3]}}");
     let wanted = [
-        "dataset.parquet.columns.0.name: a column needs one",
-        "dataset.parquet.columns.1: it must be a table of keys, is a number",
-        "dataset.parquet.columns.1.name: a column needs one",
+        "dataset.parquet.columns.0.name: missing; every column needs a name",
+        "dataset.parquet.columns.1: expected a table of keys, found a number",
+        "dataset.parquet.columns.1.name: missing; every column needs a name",
     ];
     assert_eq!(told, wanted);
 }

@@ -103,10 +103,7 @@ fn without_the_workload_the_batch_is_inferred_from_rates_and_times_of_day() {
     texts.remove(".hydra/config.yaml");
     let run = read_run(&texts).unwrap();
     assert_eq!((&run.workload, run.batch, run.version), (&None, Some(2), Version::V2_0));
-    assert_eq!(
-        run.odd,
-        ["batch size 2, inferred from rates, files and steps: no workload is kept in .hydra/config.yaml"]
-    );
+    assert_eq!(run.odd, ["batch size 2, inferred from rates, files and steps: no workload in .hydra/config.yaml"]);
     let block = &run.ranks[0].epochs[0].blocks[0];
     assert!((block.wall_s.unwrap() - 0.299_426).abs() < 1e-3);
     let theirs = block.au.unwrap();
@@ -127,11 +124,14 @@ fn figures_that_are_no_numbers_are_nothing() {
 
 #[test]
 fn a_folder_of_which_nothing_can_be_said_is_refused_with_the_reasons() {
-    let nothing = "no summary, no training steps and no checkpoints can be read";
+    let nothing = "no summary, no training steps and no checkpoints found";
     assert_eq!(read_run(&BTreeMap::new()).unwrap_err().to_string(), nothing);
     let torn = BTreeMap::from([("0_output.json".to_owned(), "{\"1\": ".to_owned())]);
     let said = read_run(&torn).unwrap_err().to_string();
-    assert_eq!(said, format!("{nothing}\n  0_output.json is not read: EOF while parsing a value at line 1 column 6"));
+    assert_eq!(
+        said,
+        format!("{nothing}\n  0_output.json cannot be read: EOF while parsing a value at line 1 column 6")
+    );
 }
 
 /// What is said of a fixture of which some files are changed: `None` takes one away.
@@ -147,7 +147,7 @@ fn odd(name: &str, changes: &[(&str, Option<&str>)]) -> Run {
 #[test]
 fn what_is_missing_is_noted_and_the_rest_is_read() {
     let run = odd("dlio-1", &[("summary.json", None)]);
-    assert_eq!(run.odd, ["no summary.json: DLIO's figures are computed from its steps"]);
+    assert_eq!(run.odd, ["no summary.json; DLIO's figures are computed from its steps"]);
     assert_eq!(format!("{:.4}", mean_and_stdev(&run.dlio().unwrap().au).unwrap().0), "93.3211", "as it was printed");
 
     let run = odd("dlio-2", &[("0_output.json", None)]);
@@ -157,7 +157,10 @@ fn what_is_missing_is_noted_and_the_rest_is_read() {
     assert_eq!(run.ranks.len(), 1);
     assert_eq!(
         run.odd,
-        ["1_output.json is not read: key must be a string at line 1 column 2", "the files of 1 of 2 ranks are missing"]
+        [
+            "1_output.json cannot be read: key must be a string at line 1 column 2",
+            "the files of 1 of 2 ranks are missing"
+        ]
     );
 
     let run = odd("dlio-1", &[("per_epoch_stats.json", None)]);
@@ -167,7 +170,7 @@ fn what_is_missing_is_noted_and_the_rest_is_read() {
     assert_eq!((whole.as_slice(), run.version), (&["0.788", "0.935"].map(str::to_owned)[..], Version::V2_0));
 
     let run = odd("dlio-1", &[("0_output.json", None), ("per_epoch_stats.json", None)]);
-    assert_eq!(run.odd, ["no <rank>_output.json with steps: only what the summary says of them is known"]);
+    assert_eq!(run.odd, ["no <rank>_output.json with steps; only the summary's figures are known"]);
     assert_eq!(run.summary.train.au_mean, Some(93.321_101_508_040_19));
 }
 
@@ -184,7 +187,7 @@ fn keys_of_a_workload_that_are_not_understood_do_not_hide_the_others() {
     assert_eq!((run.batch, run.is_known("reader.batch_size")), (Some(2), false), "{:?}", run.odd);
     let run = odd("dlio-1", &[(".hydra/config.yaml", Some("a: [unclosed"))]);
     assert_eq!((run.workload.is_none(), run.batch), (true, Some(2)));
-    assert!(run.odd[0].starts_with(".hydra/config.yaml is not read: "), "{:?}", run.odd);
+    assert!(run.odd[0].starts_with(".hydra/config.yaml cannot be read: "), "{:?}", run.odd);
 }
 
 #[test]
