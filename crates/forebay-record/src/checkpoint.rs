@@ -150,12 +150,11 @@ const SHORTEST_S: f64 = 0.010;
 /// Metrics that code refers to; their labels describe them.
 impl CheckpointCell {
     #[allow(missing_docs)]
-    pub const STALL_S: Metric<Self> =
-        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
-            cell.time(Some(cell.stall_s), |save| Some(save.stall_s))
-        })
-        .headline()
-        .compared();
+    pub const STALL_S: Metric<Self> = Metric::lower("stall_s", "stall per checkpoint", Unit::Seconds, |cell: &Self| {
+        cell.time(Some(cell.stall_s), |save| Some(save.stall_s))
+    })
+    .headline()
+    .compared();
     #[allow(missing_docs)]
     pub const DURABLE_FAST_S: Metric<Self> =
         Metric::lower("durable_fast_s", "durable on the first tier", Unit::Seconds, |cell: &Self| {
@@ -212,7 +211,7 @@ impl Cell for CheckpointCell {
         Metric::fact("copy_s", "copy of the state", Unit::Seconds, |cell: &Self| {
             cell.copy_s.filter(|_| cell.mode == "async").map(Measurement::single)
         }),
-        Metric::lower("stall_over_copy", "stall over a copy", Unit::Times, |cell: &Self| {
+        Metric::lower("stall_over_copy", "stall over copy", Unit::Times, |cell: &Self| {
             cell.stall_over_copy().map(Measurement::single)
         }),
         Metric::lower("memory_bytes", "memory beyond the state", Unit::Bytes, |cell: &Self| {

@@ -41,6 +41,7 @@ mod series;
 mod study;
 mod train;
 mod upgrade;
+mod words;
 mod workload;
 
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,7 @@ pub use study::{
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
 pub use train::{Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
+pub use words::{WORDS, Word};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 
 /// The schema written now. Its number goes up when a field changes its meaning or is removed; new fields do not change it.

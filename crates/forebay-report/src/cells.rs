@@ -66,7 +66,7 @@ fn columns(cells: &[&StudyCell]) -> Data {
         ("disturbed", "disturbed", Left),
         ("cache", "cache", Left),
         ("from_memory", "from memory", Right),
-        ("resident_before", "in memory before", Right),
+        ("resident_before", "cached before", Right),
     ] {
         data.column(key, head, align);
     }

@@ -32,7 +32,7 @@ pub fn inspection(found: &Inspection) -> String {
     if found.n_progressive > 0 || found.n_rotated > 0 {
         let _ = writeln!(
             out,
-            "          {} in passes, {} with an EXIF rotation (not applied when decoding)",
+            "          {} progressive, {} with an EXIF rotation (not applied when decoding)",
             group_digits(found.n_progressive),
             group_digits(found.n_rotated)
         );
@@ -43,7 +43,7 @@ pub fn inspection(found: &Inspection) -> String {
     out.push('\n');
     out.push_str(&histogram(found));
     if let Some(bssplit) = &found.bssplit {
-        let _ = writeln!(out, "\nfio reads blocks of these sizes with\n  --bssplit={bssplit}");
+        let _ = writeln!(out, "\nTo read blocks of these sizes with fio:\n  --bssplit={bssplit}");
     }
     if found.n_bad > 0 {
         out.push('\n');
@@ -74,7 +74,7 @@ fn classes(found: &Inspection) -> String {
 
 fn quartiles(found: &Inspection) -> String {
     use Align::{Left, Right};
-    let heads = [("", Left), ("min", Right), ("quarter", Right), ("median", Right), ("3 quarters", Right)];
+    let heads = [("", Left), ("min", Right), ("p25", Right), ("median", Right), ("p75", Right)];
     let mut table = Table::new(&[&heads[..], &[("max", Right), ("mean", Right)]].concat());
     let mut row = |name: &str, summary: &Option<Summary>, show: &dyn Fn(f64) -> String| {
         let Some(s) = summary else { return };

@@ -28,21 +28,21 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("file system", environment.data_file_system.clone().unwrap_or_default()),
         ("data", dataset(run).unwrap_or_default()),
         ("settings", settings(run).unwrap_or_default()),
-        ("made data lies in", head.data.as_deref().map(place_of).unwrap_or_default()),
-        ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
+        ("generated data in", head.data.as_deref().map(place_of).unwrap_or_default()),
+        ("privileges", if environment.root { "root" } else { "user" }.to_owned()),
         ("forebay", environment.version.clone()),
     ];
     if run.is_study() {
         let scale = match head.scale {
-            Scale::Quick => "quick: the published structure over fewer bytes",
-            Scale::Full => "full, as published",
+            Scale::Quick => "quick: as published, with fewer bytes",
+            Scale::Full => "full: as published",
         };
         facts.push(("scale", scale.to_owned()));
         facts.push(("seed", head.spec.seed.to_string()));
         let state = if run.study.is_complete() { "complete" } else { "incomplete" };
         facts.push(("cells", format!("{}: {state}", progress(run))));
         let took: f64 = run.study.cells.iter().map(|cell| cell.elapsed_s).filter(|s| s.is_finite()).sum();
-        facts.push(("time of all cells", seconds(took)));
+        facts.push(("total time of cells", seconds(took)));
     }
     facts.retain(|(_, fact)| !fact.is_empty());
     facts
@@ -96,7 +96,7 @@ fn settings(run: &Run<'_>) -> Option<String> {
 fn of_study(run: &Run<'_>) -> Option<String> {
     let sets = run.spec().datasets.iter().map(|set| {
         let n = set.count.as_ref().map(|n| count(*n.at(run.head().scale), "image"));
-        let from = set.make.clone().map(|profile| format!("made like {profile}, seed {}", set.seed));
+        let from = set.make.clone().map(|profile| format!("generated like {profile}, seed {}", set.seed));
         let path = set.path.as_ref().map(|path| path.escaped().into_owned());
         let said: Vec<String> = [n, from, path].into_iter().flatten().collect();
         format!("{}: {}", set.name, said.join(", "))
@@ -136,7 +136,7 @@ pub(crate) fn notes(run: &Run<'_>) -> Vec<String> {
     let mut notes = run.head().notes.clone();
     for resumed in &run.study.resumed {
         notes.push(format!(
-            "Went on after an interruption on {} with {} done.",
+            "Resumed on {} after an interruption, with {} done.",
             resumed.environment.started_at,
             count(resumed.n_done, "cell")
         ));
@@ -162,7 +162,7 @@ fn of_cells(run: &Run<'_>) -> Vec<String> {
     }
     let said = found.into_iter().map(|(note, first, n)| match n {
         1 => format!("{first}: {note}"),
-        _ => format!("{} ({first} is the first): {note}", count(n, "cell")),
+        _ => format!("{}, first in {first}: {note}", count(n, "cell")),
     });
     said.collect()
 }

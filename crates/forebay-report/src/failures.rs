@@ -54,6 +54,6 @@ pub(crate) fn named(run: &Run<'_>) -> Vec<String> {
     // Those that the record does not name may be the same samples again.
     let unnamed = n_failed.saturating_sub(failures.len() as u64);
     let more = samples.len().saturating_sub(NAMED) as u64 + unnamed;
-    lines.extend((more > 0).then(|| format!("failed: {} more; the record has up to 100 of them", group_digits(more))));
+    lines.extend((more > 0).then(|| format!("failed: {} more; the record names up to 100", group_digits(more))));
     lines
 }

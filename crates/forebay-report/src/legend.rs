@@ -1,7 +1,7 @@
 //! What the columns of the cells' table mean, as far as a run has them, and the tables of what a cell has several of.
 
 use forebay_record::{
-    CheckpointCell, Epoch, IngestCell, ProbeCell, ProbeMode, Quantiles, StudyCell, TrainCell, WorkloadCell,
+    CheckpointCell, Epoch, IngestCell, ProbeCell, ProbeMode, Quantiles, StudyCell, TrainCell, Word, WorkloadCell,
 };
 use forebay_units::format_seconds;
 
@@ -11,41 +11,37 @@ use crate::number::percent;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
-const MB: &str = "MB is 10^6 bytes.";
-const SPREAD: &str = "± is half the range of the repeats relative to their median.";
-const COLD: &str = "Cold: at most 5 % of the bytes came from memory in every repeat, by the block layer's count.";
-
 pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     if run.study.cells.is_empty() {
         return Vec::new();
     }
-    let mut said = vec![MB];
-    said.extend((run.spreads().next().is_some()).then_some(SPREAD));
-    said.extend((run.caches().next().is_some()).then_some(COLD));
+    let mut said = vec![Word::MB.sentence];
+    said.extend((run.spreads().next().is_some()).then_some(Word::SPREAD.sentence));
+    said.extend((run.caches().next().is_some()).then_some(Word::COLD.sentence));
     if run.cells_of::<IngestCell>().any(|(_, cell)| cell.floor_images_per_s.is_some()) {
-        said.push("Harness alone: the same pipeline on null storage, without decoding.");
+        said.push(Word::HARNESS_ALONE.sentence);
     }
     said.extend(run.study.cells.iter().any(|cell| cell.disturbed().is_some()).then_some(basis::LEGEND));
     said.extend(of_probes(run));
-    if run.cells_of::<TrainCell>().next().is_some() {
-        said.push(
-            "AU of training is compute time over wall clock without validation; the steady state also excludes the first wait, \
-             DLIO checkpoints and the first step of every epoch. Cost of I/O: time beyond the same steps on a batch in memory. \
-             Lever: what would help most.",
-        );
-    }
-    if run.cells_of::<WorkloadCell>().next().is_some() {
-        said.push(
-            "AU of workloads is compute time over the time of the epochs; the steady state excludes the wait for the first \
-             batch of every epoch, DLIO the first step of every epoch. DLIO's rates exclude two steps and use the configured \
-             sample size.",
-        );
-    }
+    said.extend(of_accelerators(run));
     said.extend(of_checkpoints(run));
     let mut said: Vec<String> = said.into_iter().map(str::to_owned).collect();
     let mut mixes: Vec<&str> = run.cells_of::<ProbeCell>().filter_map(|(_, cell)| cell.mix.as_deref()).collect();
     mixes.dedup();
-    said.extend(mixes.into_iter().filter(|_| !run.is_study()).map(|mix| format!("Sizes: {mix}.")));
+    said.extend(mixes.into_iter().filter(|_| !run.is_study()).map(sizes));
+    said
+}
+
+fn of_accelerators(run: &Run<'_>) -> Vec<&'static str> {
+    let is_trained = run.cells_of::<TrainCell>().next().is_some();
+    let is_workload = run.cells_of::<WorkloadCell>().next().is_some();
+    let mut said = Vec::new();
+    if is_trained || is_workload {
+        said.extend([Word::AU, Word::AU_STEADY, Word::AU_DLIO].map(|word| word.sentence));
+    }
+    said.extend(is_trained.then_some(Word::COST_OF_IO.sentence));
+    said.extend(is_workload.then_some("DLIO's rates exclude two steps and use the configured sample size."));
+    said.extend((is_trained || is_workload).then_some(Word::LEVER.sentence));
     said
 }
 
@@ -61,14 +57,24 @@ fn of_probes(run: &Run<'_>) -> Vec<&'static str> {
     said
 }
 
+/// The sizes of a probe's requests or files: a mix as fio writes it, or a dataset's.
+fn sizes(mix: &str) -> String {
+    if mix.contains(':') && mix.contains('/') && !mix.contains(' ') {
+        return format!("Request sizes and their shares in %: {mix}.");
+    }
+    format!("Sizes: {mix}.")
+}
+
 fn of_checkpoints(run: &Run<'_>) -> Vec<&'static str> {
     let any = |is: fn(&CheckpointCell) -> bool| run.cells_of::<CheckpointCell>().any(|(_, cell)| is(cell));
     if !any(|_| true) {
         return Vec::new();
     }
     let mut said = vec![
-        "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint survives a \
-         power cut on the first and on the last tier. Restores verify every byte.",
+        "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint is durable on \
+         the first and on the last tier.",
+        Word::DURABLE.sentence,
+        "Restores verify every byte.",
         match any(|cell| cell.ceiling_mb_per_s.is_some()) {
             true => "The save ceiling is the first tier's own rate with O_DIRECT and a final sync.",
             false => "The storage's ceiling was not measured.",
@@ -82,8 +88,10 @@ fn of_checkpoints(run: &Run<'_>) -> Vec<&'static str> {
     }
     if any(|cell| cell.stall_over_copy().is_some()) {
         said.push(match any(|cell| cell.device.is_some()) {
-            true => "Copy: a plain copy from the device into pinned memory, the lower bound of an async stall.",
-            false => "Copy: a plain copy in memory, the lower bound of an async stall.",
+            true => {
+                "Copy: the time of a plain copy from the device into pinned memory, to compare an async stall with."
+            }
+            false => "Copy: the time of a plain copy of the state in memory, to compare an async stall with.",
         });
     }
     if any(|cell| cell.memory_bytes.is_some()) {

@@ -40,7 +40,7 @@ pub(crate) fn named(factor: &str, level: &Level) -> String {
         ("checkpoint", Level::Text(to)) if to == "none" => "no checkpoints".to_owned(),
         ("checkpoint" | "checkpoint_tier", Level::Text(_)) => format!("checkpoints on {bare}"),
         ("checkpoint_mode" | "checkpoint_format", Level::Text(_)) => bare,
-        ("checkpoint_every", _) => format!("a checkpoint every {bare} steps"),
+        ("checkpoint_every", _) => format!("checkpoint every {bare} steps"),
         ("burst_tier" | "burst_storage", _) => format!("burst buffer {bare}"),
         ("block", _) => format!("{bare} blocks"),
         ("threads_auto", Level::Flag(true)) => "auto".to_owned(),
@@ -59,10 +59,10 @@ pub(crate) fn title(factor: &str) -> String {
     let words = match factor {
         "depth" => "requests in flight".to_owned(),
         "block" => "block size".to_owned(),
-        "read_only" => "what is done".to_owned(),
-        "prefetch" => "batches made ahead".to_owned(),
+        "read_only" => "processing".to_owned(),
+        "prefetch" => "prefetched batches".to_owned(),
         "batch" => "batch size".to_owned(),
-        "checkpoint" => "where checkpoints go".to_owned(),
+        "checkpoint" => "checkpoint target".to_owned(),
         _ => words(factor),
     };
     crate::number::capital(&words)

@@ -58,6 +58,10 @@ impl Markup {
         self.close(tag);
     }
 
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn into_string(self) -> String {
         self.0
     }

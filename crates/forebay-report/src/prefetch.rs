@@ -139,7 +139,7 @@ impl Ahead<'_> {
         let (shortest, longest) = (self.cells[0].1, self.cells[n - 1].1);
         let range = format!("{} to {} s", quantity(shortest), quantity(longest));
         let within = format!(
-            "{} the run times of {n} cells lie within {} of each other ({range})",
+            "{} the run times of {n} cells are within {} of each other ({range})",
             self.with,
             percent(self.spread())
         );
@@ -156,7 +156,7 @@ impl Ahead<'_> {
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let than = format!("more than {} longer than the shortest", percent(SAME).replace(".0", ""));
         let first = self.same_after_first().map(|later| {
-            format!("; without the wait for the first batch, which nothing can hide, all lie within {}", percent(later))
+            format!("; without the wait for the first batch, which nothing can hide, all are within {}", percent(later))
         });
         format!("{within}; {than}: {}{more}{}", listed(&apart), first.unwrap_or_default())
     }
@@ -197,7 +197,7 @@ pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<Judgement> {
     }
     let word = match groups.iter().all(Ahead::is_same) {
         true => "agrees",
-        false if groups.iter().all(|group| group.is_same() || group.is_open()) => "does not tell",
+        false if groups.iter().all(|group| group.is_same() || group.is_open()) => "is inconclusive",
         false => "differs",
     };
     Some(Judgement { published: Some(PUBLISHED), ours: format!("Ours {word}: {said}.") })

@@ -88,7 +88,7 @@ fn emulated(run: &Run<'_>, group: &Group<'_>, all: &[Group<'_>]) -> Option<Strin
         let (first, last) = (&real.counts[0], real.last());
         let asks = if run.head().scale == Scale::Quick { ", at the quick scale's smaller demand" } else { "" };
         format!(
-            " With this program's own reader ({}{asks}), whole epochs have {} with {} and {} with {}, and DLIO's arithmetic gives \
+            " With forebay's own reader ({}{asks}), AU over whole epochs is {} with {} and {} with {}; DLIO's arithmetic gives \
              {} and {}.",
             real.experiment,
             percent(first.whole),
@@ -100,9 +100,9 @@ fn emulated(run: &Run<'_>, group: &Group<'_>, all: &[Group<'_>]) -> Option<Strin
         )
     });
     Some(format!(
-        " The reader of these runs is an emulation: in each process the loader's workers share a core that takes as long as \
-         decoding {} GB/s does, a rate fitted to the first loads that the source recorded; it shows what such a reader comes to, \
-         not what this machine's storage does.{}",
+        " The reader of these runs is emulated: in each process, the loader's workers share a core that decodes {} GB/s, a rate \
+         fitted to the first loads that the source recorded. The result shows how such a reader behaves, not what this machine's \
+         storage can do.{}",
         crate::number::given(rate / 1e3),
         real.unwrap_or_default()
     ))
@@ -132,7 +132,7 @@ impl Group<'_> {
             apart if apart < SAME => format!("is about {} for every number of {}", percent(most), self.factor),
             apart if apart < self.same => {
                 let (low, high) = (percent(least), percent(most));
-                format!("lies between {low} and {high}, within the noise of single runs")
+                format!("is between {low} and {high}, within the noise of single runs")
             }
             _ => format!(
                 "goes from {} with {} to {} with {}",
@@ -147,15 +147,13 @@ impl Group<'_> {
             false => format!("DLIO's arithmetic gives up to {} points more", (widest * 100.0).round()),
         };
         let peak = match self.true_peak() {
-            Some(peak) => format!(
-                " It has a peak that is in the whole epochs, too: {} with {}.",
-                percent(peak.whole),
-                self.name(peak)
-            ),
+            Some(peak) => {
+                format!(" The peak is in the whole epochs too: {} with {}.", percent(peak.whole), self.name(peak))
+            }
             None => String::new(),
         };
         let reader = self.reader.as_deref().unwrap_or_default();
-        format!("Over whole epochs, utilisation {between}; {dlio}.{peak}{reader}")
+        format!("Over whole epochs, AU {between}; {dlio}.{peak}{reader}")
     }
 
     /// The paragraph on a peak that is not there.
@@ -179,10 +177,10 @@ impl Group<'_> {
             }
         };
         format!(
-            "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves the first \
-             step of every epoch out. Files are divided among them, so an epoch has {} steps with {} {}; with {name}, the first of \
-             its {} waited {} for data{}, and that is what was left out.{} Over whole epochs \
-             utilisation is {} with {name} and {whole}.{}",
+            "There is no peak at {name}. DLIO's arithmetic gives {} with {} and {} with {name}{after}, but it leaves \
+             out the first step of every epoch. Files are divided among them, so an epoch has {} steps with {} {}; with {name}, the \
+             first of its {} waited {} for data{}, and DLIO leaves that out.{} Over whole epochs, \
+             AU is {} with {name} and {whole}.{}",
             percent(first.dlio),
             self.name(first),
             percent(peak.dlio),
@@ -209,7 +207,7 @@ impl Group<'_> {
         let at_last = first_barrier_s(last.workload).filter(|_| last.n > peak.n);
         let more = at_last.map(|waited| format!(", and {} with {}", brief_seconds(waited), self.name(last)));
         format!(
-            " Not left out is the barrier behind that step, where accelerators waited {} in the mean for the slowest of them{}.",
+            " DLIO does count the barrier after that step, where accelerators waited {} on average for the slowest{}.",
             brief_seconds(at_peak),
             more.unwrap_or_default()
         )
@@ -254,7 +252,7 @@ fn hidden(cell: &WorkloadCell) -> String {
     if firsts.is_empty() || cell.totals.wait_s <= 0.0 {
         return String::new();
     }
-    format!(", {} of all the waiting", percent(firsts.iter().sum::<f64>() / cell.totals.wait_s))
+    format!(", {} of all waiting", percent(firsts.iter().sum::<f64>() / cell.totals.wait_s))
 }
 
 /// The mean wait at the barrier behind the first step of an epoch; `None` where steps were not kept, or one accelerator is alone.
@@ -274,11 +272,11 @@ pub(crate) fn of_first_step(cell: &WorkloadCell) -> Option<String> {
     let gives = format!("gives {}, not {}", percent(dlio), percent(whole));
     Some(match totals.checkpoint_s > first_s {
         true => format!(
-            "DLIO's arithmetic {gives}: it leaves out checkpoints, {} of the accelerators' time, and the first step behind each.",
+            "DLIO's arithmetic {gives}: it leaves out checkpoints, {} of the accelerators' time, and the first step after each.",
             share_of(totals.checkpoint_s, totals.accelerator_s)
         ),
         false => format!(
-            "DLIO's arithmetic leaves the first of {steps} of every epoch out and {gives}: that step waited {} for its data{}.",
+            "DLIO's arithmetic leaves out the first of {steps} in every epoch and {gives}: that step waited {} for data{}.",
             seconds(totals.first_batch_s),
             hidden(cell)
         ),

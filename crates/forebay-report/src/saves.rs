@@ -18,7 +18,7 @@ pub(crate) fn paragraph(cell: &TrainCell) -> Vec<String> {
 }
 
 fn resumed(step: u64) -> String {
-    format!("The run went on from the checkpoint of step {}.", group_digits(step))
+    format!("The run resumed from the checkpoint of step {}.", group_digits(step))
 }
 
 /// How many of which size went where: "5 checkpoints of 612 MB, every 20 steps, safetensors, burst: to optane, then hdd."
@@ -60,20 +60,20 @@ fn cost(cell: &TrainCell, saved: &TrainCheckpoints) -> Option<String> {
 fn drained(saved: &TrainCheckpoints) -> Option<String> {
     let seconds = saved.drain_after_s?;
     (seconds > 0.0 && seconds.is_finite())
-        .then(|| format!("Draining went on for {} after the last step.", brief_seconds(seconds)))
+        .then(|| format!("Draining continued for {} after the last step.", brief_seconds(seconds)))
 }
 
 fn fates(saved: &TrainCheckpoints) -> Option<String> {
     let parts: Vec<String> = [
-        (SaveFate::OnFast, "left on the first tier, to be drained by the next start"),
-        (SaveFate::Skipped, "skipped, because those before were not finished"),
-        (SaveFate::Superseded, "replaced by a newer one on the way"),
-        (SaveFate::Failed, "not made: it failed"),
+        (SaveFate::OnFast, "left on the first tier for the next start to drain"),
+        (SaveFate::Skipped, "skipped, because earlier ones were not finished"),
+        (SaveFate::Superseded, "replaced by a newer one before it was drained"),
+        (SaveFate::Failed, "not saved: it failed"),
     ]
     .into_iter()
     .filter_map(|(fate, what)| {
         let n = saved.n(fate);
-        let what = if fate == SaveFate::Failed && n != 1 { "not made: they failed" } else { what };
+        let what = if fate == SaveFate::Failed && n != 1 { "not saved: they failed" } else { what };
         (n > 0).then(|| format!("{n} {} {what}", was(n)))
     })
     .collect();

@@ -42,9 +42,9 @@ impl Table {
     /// As [`render`](Self::render), in lines of at most `width` columns if that is possible without the columns in `spare`.
     /// The first of them goes first.
     pub fn fitted(&self, width: usize, spare: &[&str]) -> String {
-        let tables = (0..=spare.len()).map(|n| self.rendered(&spare[..n]));
+        let mut tables = (0..=spare.len()).map(|n| self.rendered(&spare[..n]));
         let fits = |table: &String| table.lines().all(|line| line.width() <= width);
-        tables.clone().find(fits).or_else(|| tables.last()).unwrap_or_default()
+        tables.clone().find(fits).or_else(|| tables.next_back()).unwrap_or_default()
     }
 
     fn rendered(&self, without: &[&str]) -> String {

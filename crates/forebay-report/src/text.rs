@@ -22,7 +22,7 @@ const TIME: &str = "time";
 /// Columns of those tables that the cells' own table has.
 const REPEATED: [&str; 1] = ["images/s"];
 /// Columns of the cells' table that a terminal does without: the page, the JSON and the CSV have them.
-const DETAILS: [&str; 5] = ["p90", "p99.9", "disturbed", "in memory before", "took"];
+const DETAILS: [&str; 5] = ["p90", "p99.9", "disturbed", "cached before", "took"];
 
 /// Every run as text for a terminal of [`WIDTH`] columns, and what they come to beside each other.
 pub fn text(named: &[NamedRun]) -> String {
@@ -63,7 +63,8 @@ pub fn headline(named: &[NamedRun]) -> String {
         [one] => verdict(one, &published::published(one)).headline,
         several => {
             let compared = compare(several);
-            let lines = compared.iter().map(|with| format!("{} beside {}: {}", with.name, with.base, with.summary()));
+            let lines =
+                compared.iter().map(|with| format!("{} compared with {}: {}", with.name, with.base, with.summary()));
             lines.collect::<Vec<_>>().join("\n")
         }
     }
@@ -146,9 +147,9 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
 
 fn of_comparison(compared: &Compared<'_>, width: usize) -> String {
     let comparison = &compared.comparison;
-    let mut out = paragraph(&format!("{} beside {}", comparison.name, comparison.base), 0, width);
+    let mut out = paragraph(&format!("{} compared with {}", comparison.name, comparison.base), 0, width);
     for (what, a, b) in &comparison.differences {
-        let _ = write!(out, "{}", paragraph(&format!("{what}: {b}, not {a}"), 2, width));
+        let _ = write!(out, "{}", paragraph(&format!("{what}: {a} → {b}"), 2, width));
     }
     let _ = write!(out, "\n{}", paragraph(&comparison.summary(), 0, width));
     if !comparison.pairs.is_empty() {

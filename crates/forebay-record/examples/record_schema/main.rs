@@ -1,8 +1,10 @@
-//! Prints what `docs/` says of records, for `cargo xtask generate`: `record_schema json` the JSON Schema, `record_schema page`
-//! the page. `record_schema rewrite` reads a record of any known schema on stdin and writes it as this version does.
+//! Prints pages of `docs/` for `cargo xtask generate`: `record_schema json` the JSON Schema of records, `record_schema page` their
+//! page, `record_schema words` the vocabulary. `record_schema rewrite` reads a record of any known schema on stdin and writes it as
+//! this version does.
 
 mod page;
 mod types;
+mod words;
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -14,8 +16,9 @@ fn main() -> ExitCode {
     let printed = match std::env::args().nth(1).as_deref() {
         Some("json") => Ok(format!("{:#}\n", forebay_record::json_schema())),
         Some("page") => Ok(page::page(&forebay_record::json_schema())),
+        Some("words") => Ok(words::page()),
         Some("rewrite") => rewritten(),
-        _ => Err("say json, page or rewrite".into()),
+        _ => Err("say json, page, words or rewrite".into()),
     };
     match printed {
         Ok(text) => {

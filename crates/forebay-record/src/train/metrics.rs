@@ -43,7 +43,7 @@ impl TrainCell {
         Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| Some(run.au_epoch)));
     #[allow(missing_docs)]
     pub const NEED_MB_PER_S: Metric<Self> =
-        Metric::fact("need_mb_per_s", "disk for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
+        Metric::fact("need_mb_per_s", "disk rate for 8 accelerators", Unit::Rate("MB"), |cell: &Self| {
             cell.needs_mb_per_s(NEED_ACCELERATORS).map(Measurement::single)
         })
         .for_programs();
@@ -55,22 +55,21 @@ impl TrainCell {
         });
     #[allow(missing_docs)]
     pub const CHECKPOINT_S: Metric<Self> =
-        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+        Metric::lower("checkpoint_s", "checkpoints, total", Unit::Seconds, |cell: &Self| {
             cell.checkpoints.as_ref()?;
             cell.median(|run| Some(run.checkpoint_s))
         });
     #[allow(missing_docs)]
-    pub const STALL_S: Metric<Self> =
-        Metric::lower("stall_s", "stall of a checkpoint", Unit::Seconds, |cell: &Self| {
-            let saved = cell.checkpoints.as_ref()?;
-            Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
-        })
-        .headline()
-        .compared();
+    pub const STALL_S: Metric<Self> = Metric::lower("stall_s", "stall per checkpoint", Unit::Seconds, |cell: &Self| {
+        let saved = cell.checkpoints.as_ref()?;
+        Some(Measurement { value: saved.median_stall_s?, repeats: saved.stalls().collect() })
+    })
+    .headline()
+    .compared();
     // Direct saves are not drained, however long their end takes.
     #[allow(missing_docs)]
     pub const DRAIN_AFTER_S: Metric<Self> =
-        Metric::lower("drain_after_s", "draining after the end", Unit::Seconds, |cell: &Self| {
+        Metric::lower("drain_after_s", "drain after the end", Unit::Seconds, |cell: &Self| {
             let saved = cell.checkpoints.as_ref().filter(|saved| saved.mode != "direct")?;
             saved.drain_after_s.map(Measurement::single)
         })

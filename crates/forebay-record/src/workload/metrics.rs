@@ -50,7 +50,7 @@ impl Cell for WorkloadCell {
         Metric::fact("steps_per_epoch", "steps per epoch", Unit::Count("steps"), |cell: &Self| {
             Some(Measurement::single(cell.steps_per_epoch as f64))
         }),
-        Metric::lower("first_batch_s", "first batch of an epoch", Unit::Seconds, |cell: &Self| {
+        Metric::lower("first_batch_s", "first batch per epoch", Unit::Seconds, |cell: &Self| {
             cell.median(|run| Some(run.first_batch_s))
         }),
         Self::BARRIER_S,
@@ -64,7 +64,7 @@ impl Cell for WorkloadCell {
             let n = cell.written().count();
             (n > 0).then(|| Measurement::single(n as f64))
         }),
-        Metric::lower("checkpoint_s", "checkpoints in all", Unit::Seconds, |cell: &Self| {
+        Metric::lower("checkpoint_s", "checkpoints, total", Unit::Seconds, |cell: &Self| {
             cell.written().next()?;
             cell.median(|run| Some(run.checkpoint_s))
         }),
@@ -74,7 +74,7 @@ impl Cell for WorkloadCell {
             forebay_units::median(&seconds).map(Measurement::single)
         })
         .for_programs(),
-        Metric::fact("demand_mb_per_s", "demand of an accelerator", Unit::Rate("MB"), |cell: &Self| {
+        Metric::fact("demand_mb_per_s", "demand per accelerator", Unit::Rate("MB"), |cell: &Self| {
             cell.demand_bytes_per_s.map(|bytes| Measurement::single(bytes / 1e6))
         }),
         Metric::lower("first_step_s", "start to first step", Unit::Seconds, |cell: &Self| {
@@ -84,10 +84,10 @@ impl Cell for WorkloadCell {
             cell.median(|run| Some(run.eval_s).filter(|seconds| *seconds > 0.0))
         }),
         Metric::higher("au_eval", "AU, evaluation", Unit::Share, |cell: &Self| cell.median(|run| run.au_eval)),
-        Metric::lower("peak_rss_bytes", "memory at most", Unit::Bytes, |cell: &Self| {
+        Metric::lower("peak_rss_bytes", "peak memory", Unit::Bytes, |cell: &Self| {
             cell.median(|run| run.peak_rss_bytes.map(|bytes| bytes as f64))
         }),
-        Metric::lower("cpu_s", "time of the cores", Unit::Seconds, |cell: &Self| cell.median(|run| run.cpu_s)),
+        Metric::lower("cpu_s", "CPU time", Unit::Seconds, |cell: &Self| cell.median(|run| run.cpu_s)),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             let n = cell.failures.len();
             (n > 0).then(|| Measurement::single(n as f64))
@@ -137,7 +137,7 @@ impl Cell for WorkloadCell {
         let computes = if self.computation_s > 0.0 { format_seconds(self.computation_s) } else { String::new() };
         vec![
             ("samples", "samples", if self.n_files > 0 { samples } else { String::new() }),
-            ("computes", "a step computes", computes),
+            ("computes", "compute per step", computes),
             ("lever", "lever", self.lever.name.clone()),
             ("checkpoint_place", "checkpoints in", place),
         ]

@@ -45,14 +45,14 @@ fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
     let known = |text: &Option<String>| text.clone().unwrap_or("–".to_owned());
     let tiers = run.head().tiers.iter().map(|tier| format!("{}: {}", tier.name, tier.kind.describe()));
     vec![
-        ("data set", crate::environment::dataset(run).unwrap_or("–".to_owned())),
+        ("dataset", crate::environment::dataset(run).unwrap_or("–".to_owned())),
         ("processor", known(&environment.cpu)),
         ("cores", environment.n_cores.to_string()),
         ("memory", environment.memory_bytes.map_or("–".to_owned(), crate::number::bytes)),
         ("kernel", known(&environment.kernel)),
         ("file system", known(&environment.data_file_system)),
         ("forebay", environment.version.clone()),
-        ("rights", if environment.root { "root" } else { "an ordinary user's" }.to_owned()),
+        ("privileges", if environment.root { "root" } else { "user" }.to_owned()),
         ("tiers", or_else("none", tiers.collect::<Vec<_>>().join("; "))),
         ("cache", cache(run)),
         ("repeats per cell", repeats(run)),

@@ -52,8 +52,8 @@ impl Word {
         match self {
             Self::Faster => "faster",
             Self::Slower => "slower",
-            Self::Noise => "noise: the interval includes 1",
-            Self::Chance => "within chance for so many comparisons",
+            Self::Noise => "noise: the interval includes 1×",
+            Self::Chance => "not significant after Holm's correction",
             Self::CannotTell => "inconclusive: one repeat",
             Self::NotMeasured => "not measured in both",
             Self::Disturbed => "not judged: disturbed",
@@ -257,14 +257,14 @@ impl Comparison<'_> {
 
     pub(crate) fn summary(&self) -> String {
         if self.pairs.is_empty() {
-            return "The runs have no cell in common: nothing can be compared.".to_owned();
+            return "The runs have no cell in common; there is nothing to compare.".to_owned();
         }
         let mut parts = Vec::new();
         for (word, said) in [
             (Word::Faster, "faster"),
             (Word::Slower, "slower"),
             (Word::Noise, "within noise"),
-            (Word::Chance, "within chance for so many comparisons"),
+            (Word::Chance, "not significant after Holm's correction"),
             (Word::CannotTell, "measured once (inconclusive)"),
             (Word::NotMeasured, "not measured in both"),
             (Word::Disturbed, "disturbed and not judged"),
@@ -292,8 +292,8 @@ impl Comparison<'_> {
             return String::new();
         }
         let mut text = format!(
-            "Values are the geometric mean of the repeats; a cell's own table shows medians. Each ratio has a 95 % confidence \
-             interval (Welch's t on the logarithms of the repeats). {} made; ",
+            "Values are geometric means of the repeats; the table of each run shows medians. Each ratio has a 95 % confidence \
+             interval (Welch's t-test on the logarithms of the repeats). {} made; ",
             if n == 1 {
                 "1 comparison was".to_owned()
             } else {
@@ -302,8 +302,8 @@ impl Comparison<'_> {
         );
         let alarms = (n as f64 * (1.0 - CONFIDENCE) * 10.0).round() / 10.0;
         text.push_str(&format!(
-            "between equal runs about {} of so many would leave 1 out by chance, so “faster” and “slower” are said only after \
-             Holm's correction.",
+            "between equal runs, about {} of these intervals would exclude 1× by chance. “Faster” and “slower” are therefore \
+             judged after Holm's correction.",
             given(alarms)
         ));
         text
@@ -315,10 +315,10 @@ impl Comparison<'_> {
         match times {
             0 => String::new(),
             n if n == self.pairs.len() && self.has_several_of_a_cell() => {
-                "Ratios are of times: below 1× is faster.".to_owned()
+                "These are ratios of times: below 1× is faster.".to_owned()
             }
-            n if n == self.pairs.len() => "Ratios are of run times: below 1× is faster.".to_owned(),
-            _ => "Ratios of run times are better below 1×, those of rates above.".to_owned(),
+            n if n == self.pairs.len() => "These are ratios of run times: below 1× is faster.".to_owned(),
+            _ => "Ratios of run times are better below 1×, ratios of rates above 1×.".to_owned(),
         }
     }
 

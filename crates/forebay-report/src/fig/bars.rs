@@ -29,7 +29,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if groups.bars().next().is_none() {
         return Drawn { data, ..Drawn::nothing(why_none(&grid, quantity)) };
     }
-    let scale = if groups.scale().is_log() { " The scale is logarithmic: equal steps are equal ratios." } else { "" };
+    let scale = if groups.scale().is_log() { " The axis is logarithmic." } else { "" };
     Drawn {
         data,
         caption: highest(&grid.cells, quantity),
@@ -122,7 +122,7 @@ fn why_none(grid: &Grid<'_>, quantity: &str) -> String {
         let first = grid.cells[0].error.as_deref().unwrap_or_default();
         return format!("Every cell of this figure failed; the first: {first}.");
     }
-    format!("No cell of this figure has the quantity “{quantity}”.")
+    format!("No cell of this figure has the metric “{quantity}”.")
 }
 
 /// The best cell in a sentence: of times the lowest.

@@ -24,8 +24,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let all = All::of(context, &grid);
     if !grid.cells.iter().any(|cell| saved(cell).is_some()) {
         let failed = grid.cells.iter().find_map(|cell| cell.error.as_deref());
-        let why = failed.map(|error| format!(" The first that failed: {error}.")).unwrap_or_default();
-        return Drawn { data: all.data(), ..Drawn::nothing(format!("No cell of this figure made checkpoints.{why}")) };
+        let why = failed.map(|error| format!(" The first error: {error}.")).unwrap_or_default();
+        return Drawn { data: all.data(), ..Drawn::nothing(format!("No cell of this figure saved checkpoints.{why}")) };
     }
     let mut run_times = all.groups("Run time in seconds", |cell| all.run_time(cell));
     let mut stalls = all.groups("Stall per checkpoint in seconds, median", |cell| all.stall(cell));
@@ -139,27 +139,25 @@ impl<'a> All<'a> {
             (1, Some(base_s)) => format!(" The dashed line is the run without checkpoints, {}.", brief_seconds(base_s)),
             _ => String::new(),
         };
-        let scale = if is_log { " The lower scale is logarithmic: equal steps are equal ratios." } else { "" };
+        let scale = if is_log { " The lower axis is logarithmic." } else { "" };
         format!(
-            "Above: run times; hatched is the time in which training stalled for checkpoints.{line} Below: the median of the \
-             stalls, whiskers from the shortest to the longest.{scale}"
+            "Top: run times; the hatched part is the time in which training stalled for checkpoints.{line} Bottom: the median \
+             stall; whiskers reach from the shortest to the longest.{scale}"
         )
     }
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         match self.bases.len() {
-            0 => remarks.push(
-                "No run of this figure was made without checkpoints: what they cost in all is not known.".to_owned(),
-            ),
+            0 => remarks.push("No run without checkpoints was measured, so their total cost is unknown.".to_owned()),
             1 => {}
-            _ => remarks.push("Runs without checkpoints differ by the series; the data below has them.".to_owned()),
+            _ => remarks.push("Each series has its own run without checkpoints; see the data below.".to_owned()),
         }
         let left_out: u64 =
             self.grid.cells.iter().filter_map(|cell| saved(cell)).map(TrainCheckpoints::n_not_saved).sum();
         if left_out > 0 {
             let (n, was) = (count(left_out, "save"), was(left_out));
-            remarks.push(format!("{n} {was} skipped, replaced or failed; the data below says of which run."));
+            remarks.push(format!("{n} {was} skipped, replaced or failed; the data below names the runs."));
         }
         remarks
     }
@@ -173,7 +171,7 @@ impl<'a> All<'a> {
         keys.push(Key::hatched("stalled for checkpoints"));
         let base = |base_s| Key::line("limit", format!("without checkpoints ({})", brief_seconds(base_s)));
         keys.extend(self.base_s().map(base));
-        keys.extend(has_published.then(|| Key::marker("pub", 3, "stall by the published ratio to direct")));
+        keys.extend(has_published.then(|| Key::marker("pub", 3, "stall implied by the published ratio")));
         keys
     }
 
@@ -200,7 +198,7 @@ impl<'a> All<'a> {
             .number(STALL_SPEED_UP.name, "shorter than direct", times, move |cell| {
                 ratio(cell).filter(|_| saved(cell).is_some())
             })
-            .number(TrainCell::DRAIN_AFTER_S.info.name, "drained after the end, s", quantity, |cell| {
+            .number(TrainCell::DRAIN_AFTER_S.info.name, "drain after the end, s", quantity, |cell| {
                 cell.value(&TrainCell::DRAIN_AFTER_S)
             })
             .count(TrainCell::NOT_SAVED.info.name, "not saved", |cell| {
@@ -215,7 +213,7 @@ impl<'a> All<'a> {
         let (wall, _) = (cell.value(&TrainCell::WALL_S)?, saved(cell)?);
         let still = cell.value(&TrainCell::CHECKPOINT_S).unwrap_or(0.0).min(wall);
         let place = level::all(&cell.factors);
-        let longer = self.longer(cell).map(|share| format!(", {} over the run without", percent(share)));
+        let longer = self.longer(cell).map(|share| format!(", {} over the run without checkpoints", percent(share)));
         let tip = Tip::of(cell, format!("{place}: {}{}", brief_seconds(wall), longer.unwrap_or_default()))
             .with("metric", TrainCell::WALL_S.info.name)
             .with("value", wall);
@@ -236,7 +234,7 @@ impl<'a> All<'a> {
         let published = theirs.zip(stall::direct(run, cell)).and_then(|(ratio, direct)| {
             let at = direct.value(&TrainCell::STALL_S)? / ratio;
             let (times, at_s) = (given(ratio), brief_seconds(at));
-            let text = format!("published: {times}× shorter than direct, which would be {at_s}");
+            let text = format!("published: {times}× shorter than direct; here that would be {at_s}");
             Some((at, Tip::of(cell, text).with("published", ratio)))
         });
         Some(Bar { value: median, range: range(&found), label: quantity(median), tip, published, more: None })

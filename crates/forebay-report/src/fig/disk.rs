@@ -61,13 +61,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 fn reading(run: &Run<'_>, series: &Series) -> String {
     let every = tick((series.interval_s * 1e3).round() / 1e3);
-    let of = if run.is_study() { "Of every cell" } else { "Of the run" };
+    let of = if run.is_study() { "Of each cell" } else { "Of the run" };
     format!(
-        "{of} the {ROWS} ticks in a row, of {every} s each, in which the disk that read most meanwhile read most; fewer where the \
-         cell was shorter. Reads as collectl writes them: KBytes, merges and requests a second, KBytes a request, milliseconds a \
-         read waited, requests under way while there were any, milliseconds of service (a legacy: it takes the disk for one that \
-         does one thing at a time). The last two are – where the kernel counted the disk as busy for so little of the tick that \
-         they cannot be relied on. Times are UTC, of a tick's end."
+        "{of}, {ROWS} consecutive ticks of {every} s are shown: those in which its busiest disk read most, or fewer if it was \
+         shorter. Columns are collectl's: KBytes, merges and requests per second, KBytes per request, milliseconds of wait per \
+         read, requests in flight while the disk was busy, milliseconds of service time (a legacy value that assumes one request \
+         at a time). The last two are – if the disk was busy for too little of the tick to give reliable values. Times are UTC, at \
+         the end of a tick."
     )
 }
 
@@ -107,10 +107,10 @@ fn windows(run: &Run<'_>, series: &Series, cells: &[&StudyCell]) -> (Vec<Window>
         found = kept(found.len(), MAX_CELLS).into_iter().map(|i| found[i].clone()).collect();
     }
     if !silent.is_empty() {
-        remarks.push(format!("Not shown, since nothing is read there: {}.", listed(&silent)));
+        remarks.push(format!("Not shown, because they read nothing: {}.", listed(&silent)));
     }
     if !unseen.is_empty() {
-        remarks.push(format!("No disk was seen to read anything in: {}.", listed(&unseen)));
+        remarks.push(format!("No disk read was recorded in: {}.", listed(&unseen)));
     }
     (found, remarks)
 }
@@ -139,7 +139,7 @@ fn nothing_read(run: &Run<'_>, cells: &[&StudyCell]) -> String {
     }
     let is_shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
     let why = match is_shaped {
-        true => "A tier that is shaped in this process takes its bytes from memory where the machine holds them there.",
+        true => "A shaped tier takes its bytes from memory if the page cache holds them.",
         false => "The bytes came from memory.",
     };
     format!("No disk read anything while these cells ran. {why}")

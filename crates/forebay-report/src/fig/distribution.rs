@@ -26,9 +26,10 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let names: Vec<String> = shown.iter().map(|named| named.name.clone()).collect();
     Drawn {
         data: data(&shown),
-        caption: "A steep curve is a steady device; a long way to 100 % is a tail that some batch waits for."
-            .to_owned(),
-        reading: "From the histogram of all kept repeats; the scale of times is logarithmic.".to_owned(),
+        caption:
+            "A steep curve means steady latency; a long tail before 100 % means that some batches wait much longer."
+                .to_owned(),
+        reading: "From the histogram of all kept repeats; the time axis is logarithmic.".to_owned(),
         remarks,
         legend: Key::series(&names),
         pictures: both(&context.spec.title, |canvas| plot(&shown, if canvas.narrow { 4 } else { 8 })),
@@ -75,7 +76,7 @@ fn plot<'a>(shown: &[&Named<'_>], ticks: usize) -> Plot<'a> {
     };
     let panel = Panel { lines: shown.iter().zip(&curves).map(line).collect(), ..Panel::new(y, |_| {}) };
     let x = X::along(x, ticks, "Latency of a request", round_time);
-    Plot { sides: (0.0, 24.0), ..Plot::new("Requests answered within the time", x, vec![panel]) }
+    Plot { sides: (0.0, 24.0), ..Plot::new("Requests answered within this time", x, vec![panel]) }
 }
 
 fn data(shown: &[&Named<'_>]) -> Data {

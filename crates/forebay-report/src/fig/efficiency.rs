@@ -20,7 +20,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         ..groups(context, &grid, QUANTITY, "Share of the ceiling in %")
     };
     if groups.bars().next().is_none() {
-        let why = "No ceiling of the storage is known; forebay probe measures one.";
+        let why = "No ceiling of the storage is known; forebay probe --save NAME measures one.";
         return Drawn { data: with_ceilings(&grid), ..Drawn::nothing(why) };
     }
     let mut remarks = grid.remarks.clone();
@@ -40,7 +40,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     }
 }
 
-const OF_SAVES: &str = "what the tier that is written first takes without us: O_DIRECT, then a sync";
+const OF_SAVES: &str = "the first tier's own write rate, with O_DIRECT and a final sync";
 
 fn ceiling(cell: &StudyCell) -> (Option<f64>, Option<&str>) {
     match (cell.measured_one::<IngestCell>(), cell.measured_one::<CheckpointCell>()) {
@@ -58,7 +58,7 @@ fn with_ceilings(grid: &Grid<'_>) -> Data {
     let mut data = data(&grid.cells, &metrics);
     let key = IngestCell::CEILING_MB_PER_S.info.name;
     data.add_column(key, "ceiling, MB/s", Right, |i| Value::maybe(ceiling(grid.cells[i]).0, quantity));
-    data.add_column("ceiling_of", "which is", Left, |i| Value::text(ceiling(grid.cells[i]).1.unwrap_or_default()));
+    data.add_column("ceiling_of", "ceiling is", Left, |i| Value::text(ceiling(grid.cells[i]).1.unwrap_or_default()));
     data
 }
 
@@ -68,6 +68,6 @@ fn ceilings(grid: &Grid<'_>) -> String {
     match named.as_slice() {
         [] => String::new(),
         [one] => format!("100 % is {one}."),
-        several => format!("100 % is one of {} ceilings, each cell's own; the data below names it.", several.len()),
+        several => format!("100 % is each cell's own ceiling, {} in all; the data below names them.", several.len()),
     }
 }

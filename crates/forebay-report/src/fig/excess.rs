@@ -49,7 +49,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if !has_excess {
         remarks.push("No cell of this figure was trained both with and without prefetch.".to_owned());
     } else if alone > 0 {
-        remarks.push(format!("{} not measured both with and without.", forebay_units::count(alone, "cell")));
+        remarks.push(format!("{} not measured both with and without prefetch.", forebay_units::count(alone, "cell")));
     }
     remarks.extend(not_drawn(&cells, base));
     let judged = context.spec.experiment.as_deref().and_then(|name| prefetch::judgement(context.run, name));
@@ -61,8 +61,8 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         judged: judged.unwrap_or_default(),
         reading: match has_excess {
             true => format!(
-                "Solid bars are run times with prefetch {base}; hatched is what the run without prefetch takes longer, which \
-                 is also written above."
+                "Solid bars are run times with prefetch {base}; the hatched part, with its value above, is the extra time \
+                 without prefetch."
             ),
             false => format!("Bars are run times with prefetch {base}."),
         },
@@ -131,10 +131,10 @@ fn data(pairs: &[Pair<'_>]) -> Data {
     Columns::new()
         .factors(factors, |pair: &&Pair<'_>| pair.with)
         .number("with_s", "with prefetch, s", quantity, |pair| pair.seconds().0)
-        .number("without_s", "without, s", quantity, |pair| pair.seconds().1)
+        .number("without_s", "without prefetch, s", quantity, |pair| pair.seconds().1)
         .number("excess_s", "excess, s", quantity, |pair| pair.excess().map(|(seconds, _)| seconds))
         .number("excess_share", "excess", percent, |pair| pair.excess().map(|(_, share)| share))
-        .number("without_wait_s", "wait without, s", quantity, wait)
+        .number("without_wait_s", "wait without prefetch, s", quantity, wait)
         .text("error", "failed", move |pair| error(pair).unwrap_or_default())
         .of(pairs)
 }

@@ -69,7 +69,7 @@ pub(super) fn own_scales(panels: &[impl Flows]) -> bool {
 /// A remark where a picture has fewer ticks than the data.
 pub(super) fn means(panels: &[impl Flows]) -> Option<String> {
     let n = panels.iter().flat_map(|panel| panel.flows()).map(|flow| flow.mb.len()).max().unwrap_or(0);
-    let text = "ticks are more than the picture has room for; it shows means of neighbours, the data below has all.";
+    let text = "ticks do not fit in the picture: each point is the mean of its neighbours. The data below has all.";
     (n > MAX_TICKS.0).then(|| format!("{} {text}", forebay_units::group_digits(n as u64)))
 }
 

@@ -20,18 +20,22 @@ pub(crate) fn make(comparison: &Comparison<'_>) -> Drawn {
         shown.sort_by(|a, b| b.ratio.unwrap_or(1.0).total_cmp(&a.ratio.unwrap_or(1.0)));
         shown = kept(shown.len(), MAX_ROWS).into_iter().map(|i| shown[i]).collect();
         remarks.push(format!(
-            "Of {} cells, {MAX_ROWS} are drawn, from the largest gain to the largest loss; the data below has all.",
+            "Of {} cells, {MAX_ROWS} are drawn, from the highest to the lowest ratio; the data below has all.",
             with.len()
         ));
     }
     let x = scale(&shown);
     let is_cut = |pair: &&Pair| pair.interval.is_some_and(|interval| x.cuts(interval.low) || x.cuts(interval.high));
-    let cut = if shown.iter().any(is_cut) { " Arrow heads: the interval goes on; the data has its ends." } else { "" };
+    let cut = if shown.iter().any(is_cut) {
+        " An arrow head marks an interval that extends beyond the axis; the data has its ends."
+    } else {
+        ""
+    };
     Drawn {
         data: comparison.table(),
         caption: comparison.summary(),
         reading: format!(
-            "Dots are {} over {}, lines 95 % confidence intervals; an interval across the line at 1× is noise; the scale is \
+            "Dots are {} over {}; lines are 95 % confidence intervals. An interval that includes 1× is noise. The axis is \
              logarithmic.{cut}{}{}",
             comparison.name,
             comparison.base,
@@ -62,7 +66,7 @@ fn shape(word: Word) -> usize {
 }
 
 fn legend(shown: &[&Pair]) -> Vec<Key> {
-    let words = [(Word::Faster, "faster"), (Word::Slower, "slower"), (Word::Noise, "noise, or cannot be told")];
+    let words = [(Word::Faster, "faster"), (Word::Slower, "slower"), (Word::Noise, "noise or inconclusive")];
     let is_shown = |(word, _): &(Word, &str)| shown.iter().any(|pair| class(pair.word) == class(*word));
     let key = |(word, name)| Key::marker(&format!("dot {}", class(word)), shape(word), name);
     words.into_iter().filter(is_shown).map(key).collect()
@@ -90,7 +94,7 @@ fn plot<'a>(canvas: Canvas, shown: &'a [&Pair], comparison: &Comparison<'_>) -> 
 }
 
 fn axis_title(shown: &[&Pair]) -> &'static str {
-    if ratio_of(shown) == "Ratio of run times" { "Ratio; 1× is equal, less is faster" } else { "Ratio; 1× is equal" }
+    if ratio_of(shown) == "Ratio of run times" { "Ratio; 1× is equal, below is faster" } else { "Ratio; 1× is equal" }
 }
 
 fn ratio_of(shown: &[&Pair]) -> &'static str {

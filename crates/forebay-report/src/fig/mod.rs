@@ -174,7 +174,7 @@ pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'sta
     if let Some(sound) = sound.filter(|_| is_of_cells && !disturbed.is_empty()) {
         let said = self::drawn(sound).1;
         (drawn.caption, drawn.judged) = (said.caption, said.judged);
-        drawn.remarks.push(format!("{} Faint here: {}.", basis::LEGEND, disturbed.join("; ")));
+        drawn.remarks.push(format!("{} Drawn faint: {}.", basis::LEGEND, disturbed.join("; ")));
     }
     (kind, drawn)
 }

@@ -40,7 +40,7 @@ type Published<'a> = (f64, &'a str);
 pub(super) fn make(context: &Context<'_>) -> Drawn {
     let needs = needs(context);
     if needs.is_empty() {
-        return Drawn::nothing("No cell of this figure was trained on data that was read.");
+        return Drawn::nothing("No cell of this figure was trained on data from storage.");
     }
     let published = published(context);
     let mut remarks = Vec::new();
@@ -53,9 +53,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&needs),
         reading: finding(&needs, &published)
-            + " That is the rate of one accelerator that never waits, times the bytes read for an image, times the number \
-               of accelerators: all measured. What was read ahead and not trained on counts too, so short runs give a little \
-               too much. Both scales are logarithmic.",
+            + " This is the measured rate of one accelerator that never waits, times the bytes read per image, times the \
+               number of accelerators. Prefetched data that was not trained on counts too, so short runs give slightly high \
+               values. Both axes are logarithmic.",
         remarks,
         legend,
         pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
@@ -69,7 +69,7 @@ fn borrowed(needs: &[Need<'_>], need: &Need<'_>) -> Option<String> {
     let lender = need.lender?;
     let of = needs.iter().find(|other| std::ptr::eq(other.cell, lender)).map_or(lender.id.as_str(), |of| &of.name);
     let size = bytes(need.bytes.round() as u64);
-    Some(format!("{} read nothing: its images are taken to be as large as those of {of}, {size}.", need.name))
+    Some(format!("{} read nothing; its image size is taken from {of} ({size}).", need.name))
 }
 
 /// Whether two lines cannot be told apart; on these scales they run in parallel.
@@ -86,7 +86,7 @@ fn n_below(shown: &[&Need<'_>], i: usize) -> usize {
 fn side_by_side(shown: &[&Need<'_>]) -> Option<String> {
     let hidden = |need: &&&Need<'_>| shown.iter().filter(|other| is_same(other, need)).count() > 1;
     let names: Vec<&str> = shown.iter().filter(hidden).map(|need| need.name.as_str()).collect();
-    let said = || format!("These lie on one another and are drawn a little apart: {}.", listed(&names));
+    let said = || format!("These lines coincide and are drawn slightly apart: {}.", listed(&names));
     (!names.is_empty()).then(said)
 }
 
@@ -171,8 +171,8 @@ fn plot<'a>(canvas: Canvas, shown: &[&Need<'_>], published: &'a [Published<'_>])
 fn data(needs: &[Need<'_>]) -> Data {
     let columns = Columns::<&Need<'_>>::new()
         .text("at", "cell", |need| level::all(&need.cell.factors))
-        .number(TrainCell::IMAGES_PER_S.info.name, "images/s of one", quantity, |need| need.images_per_s)
-        .number("bytes_per_image", "an image", |size| bytes(size.round() as u64), |need| need.bytes);
+        .number(TrainCell::IMAGES_PER_S.info.name, "images/s per accelerator", quantity, |need| need.images_per_s)
+        .number("bytes_per_image", "bytes per image", |size| bytes(size.round() as u64), |need| need.bytes);
     let for_count = |columns: Columns<'static, _>, n| {
         columns.number(&format!("mb_per_s_{n}"), &format!("MB/s for {n}"), quantity, move |need: &&Need<'_>| {
             need.mb_per_s(n)

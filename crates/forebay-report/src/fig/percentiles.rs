@@ -59,7 +59,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             format!("The longest p99 is {}, {}.", microseconds(named.cell.latency_us.p99), named.name)
         }),
         reading:
-            "Of all requests, 50 %, 90 %, 99 % and 99.9 % were answered within this time; the scale is logarithmic."
+            "Of all requests, 50 %, 90 %, 99 % and 99.9 % were answered within this time; the axis is logarithmic."
                 .to_owned(),
         remarks,
         legend: Key::series(&names),

@@ -24,18 +24,17 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let grid = Grid::for_lines(context.run, context.spec);
     let panels = panels(&grid);
     if panels.is_empty() {
-        return Drawn::nothing("No cell of this figure kept what it read when.");
+        return Drawn::nothing("No cell of this figure recorded its reads over time.");
     }
     let mut remarks = grid.remarks.clone();
     remarks.extend(flows::means(&panels));
     Drawn {
         data: data(&panels),
         caption: caption(&panels),
-        reading:
-            "Bytes are counted where they are moved, in the run nearest to the median; all panels have the same time \
+        reading: "Bytes are counted where they are moved, in the run nearest to the median; all panels share one time \
                   axis."
-                .to_owned()
-                + if flows::own_scales(&panels) { " Each panel has a scale of its own." } else { "" },
+            .to_owned()
+            + if flows::own_scales(&panels) { " Each panel has its own y-axis." } else { "" },
         remarks,
         legend_title: grid.legend_title(),
         legend: legend(&grid),

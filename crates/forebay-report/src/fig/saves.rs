@@ -20,7 +20,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         .take(palette::N_HUES)
         .collect();
     if runs.is_empty() {
-        return Drawn::nothing("No cell of this figure made checkpoints.");
+        return Drawn::nothing("No cell of this figure saved checkpoints.");
     }
     let mut steps: Vec<u64> = runs.iter().flat_map(|(_, saved)| saved.saves.iter().map(|save| save.step)).collect();
     steps.sort_unstable();
@@ -75,8 +75,8 @@ pub(super) fn describe(save: &TrainCheckpoint) -> String {
 fn reading(runs: &[Run<'_>]) -> String {
     let is_not_made = |save: &TrainCheckpoint| matches!(save.fate, SaveFate::Skipped | SaveFate::Failed);
     let crosses = runs.iter().any(|(_, saved)| saved.saves.iter().any(is_not_made));
-    let cross = if crosses { " A cross is one that was not made." } else { "" };
-    format!("Times count from the moment a checkpoint is asked for.{cross}")
+    let cross = if crosses { " A cross marks a checkpoint that was not saved." } else { "" };
+    format!("Times count from the request for a checkpoint.{cross}")
 }
 
 fn caption(runs: &[Run<'_>]) -> String {
@@ -103,7 +103,7 @@ fn data(runs: &[Run<'_>]) -> Data {
         .number(CheckpointCell::DURABLE_SLOW_S.info.name, "on the last tier, s", quantity, |(_, save)| {
             save.durable_slow_s
         })
-        .text("fate", "what became of it", |(_, save)| fate(save.fate))
+        .text("fate", "outcome", |(_, save)| fate(save.fate))
         .of(saves);
     data.hide_if_same("at");
     data

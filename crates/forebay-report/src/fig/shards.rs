@@ -29,12 +29,12 @@ pub(super) fn make(context: &Context<'_>) -> Option<Drawn> {
     let names = shown.iter().map(|save| name(save)).collect();
     let groups = Groups {
         slots: shown.iter().map(|save| slots(cell, save)).collect(),
-        ..Groups::new("A checkpoint in seconds", (names, "After epoch and step"), classes.clone())
+        ..Groups::new("Seconds per checkpoint", (names, "After epoch and step"), classes.clone())
     };
     Some(Drawn {
         data: data(context, &runs),
         caption: caption(workload),
-        reading: "A checkpoint is over when the slowest rank has written its part.".to_owned(),
+        reading: "A checkpoint is complete when the slowest rank has written its part.".to_owned(),
         remarks,
         legend: Key::bars(&WORDS.map(str::to_owned), &classes),
         pictures: groups.pictures(&context.spec.title),

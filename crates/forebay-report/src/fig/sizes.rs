@@ -14,8 +14,8 @@ use super::{
 const MAX_SETS: usize = 4;
 const PANEL: f64 = 190.0;
 /// Why the shares of the mix are not those above the bars.
-const MIX: &str = " The mix for fio takes the power of two nearest to a sample's size, up or down, so its shares are not \
-                   those of the bars.";
+const MIX: &str = " The mix for fio rounds each size to the nearest power of two, up or down, so its shares differ from the \
+                   bars.";
 
 struct Set<'a> {
     cell: &'a StudyCell,
@@ -33,7 +33,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         })
         .collect();
     if sets.is_empty() {
-        return Drawn::nothing("No dataset of this figure was looked at.");
+        return Drawn::nothing("No dataset of this figure was inspected.");
     }
     let mut remarks = Vec::new();
     let shown = first(&sets, MAX_SETS, "datasets", &mut remarks);
@@ -46,7 +46,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     Drawn {
         data: data(&sets),
         reading: sets.iter().map(|set| summary(set, sets.len() > 1)).collect::<Vec<_>>().join(" ")
-            + " A bar holds the samples from its size on to twice that; above it stands their share of all samples."
+            + " Each bar counts the samples from its size up to twice that; the number above it is their share of all samples."
             + if has_mix { MIX } else { "" },
         remarks,
         code: code(&sets, &context.spec.caption),
@@ -61,7 +61,7 @@ fn summary(set: &Set<'_>, several: bool) -> String {
         format!("; median {}, mean {}", bytes(sizes.median.round() as u64), bytes(sizes.mean.round() as u64))
     });
     format!(
-        "{name}{} of {} in all{}.",
+        "{name}{}, {} in total{}.",
         count(set.found.n_samples, "sample"),
         bytes(set.found.histogram.iter().map(|bucket| bucket.bytes).sum()),
         sizes.unwrap_or_default()
@@ -74,7 +74,7 @@ fn code(sets: &[Set<'_>], caption: &str) -> Vec<(String, String)> {
     for set in sets {
         let of = if sets.len() > 1 { format!(" ({})", set.name) } else { String::new() };
         let line = set.found.bssplit.as_ref().map(|split| format!("--bssplit={split}"));
-        lines.extend(line.map(|line| (format!("fio reads blocks of these sizes with{of}:"), line)));
+        lines.extend(line.map(|line| (format!("To read blocks of these sizes with fio{of}:"), line)));
     }
     lines.extend(published(caption).map(|line| ("Published:".to_owned(), format!("--bssplit={line}"))));
     lines
@@ -123,7 +123,7 @@ impl Set<'_> {
     fn draw(&self, pen: &mut Pen<'_>) {
         for bucket in buckets(self.found) {
             let (share, upto) = (percent(self.share(bucket)), bucket.from * 2);
-            let what = format!("{}, {share}, {} together", count(bucket.n_samples, "sample"), bytes(bucket.bytes));
+            let what = format!("{}, {share}, {} in total", count(bucket.n_samples, "sample"), bytes(bucket.bytes));
             let tip = Tip::of(self.cell, format!("{} to {}: {what}", binary(bucket.from), binary(upto)))
                 .with("from", bucket.from)
                 .with("value", bucket.n_samples)

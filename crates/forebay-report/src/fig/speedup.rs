@@ -39,13 +39,12 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     for series in 0..grid.series.len() {
         match of_series(context, &grid, series, quantity, numeric) {
             Some(found) => gains.extend(found),
-            None => {
-                remarks.push(format!("{} has no value at the first level to compare with.", grid.series[series].name))
-            }
+            None => remarks
+                .push(format!("{} has no value at the first level, so it has no speed-up.", grid.series[series].name)),
         }
     }
     if grid.xs.len() < 2 || gains.is_empty() {
-        return Drawn::nothing("A speed-up needs at least two levels that were measured, the first among them.");
+        return Drawn::nothing("A speed-up needs values at the first level and at least one other.");
     }
     let plot = Gains { grid, gains, numeric };
     let names = plot.grid.series_names();
@@ -188,8 +187,10 @@ impl Gains<'_> {
         let Some(gain) = self.gains.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { return String::new() };
         let at = level::all(&gain.cell.factors);
         match gain.interval.filter(|interval| interval.includes_one()) {
-            Some(interval) => format!("No clear gain; largest: {}, {at}.", with_interval(gain.ratio, interval)),
-            None => format!("Largest: {}, {at}.", times(gain.ratio)),
+            Some(interval) => {
+                format!("No clear gain; the largest speed-up is {}, {at}.", with_interval(gain.ratio, interval))
+            }
+            None => format!("Largest speed-up: {}, {at}.", times(gain.ratio)),
         }
     }
 
@@ -200,12 +201,16 @@ impl Gains<'_> {
             let (low, high) = self.range();
             let scale = Scale::log_between(low, high);
             let is_cut = |gain: &Gain<'_>| gain.interval.is_some_and(|i| scale.cuts(i.low) || scale.cuts(i.high));
-            text.push_str(if self.gains.iter().any(is_cut) { ", with an arrow head where they go on; " } else { "; " });
+            text.push_str(if self.gains.iter().any(is_cut) {
+                ", with an arrow head if they extend beyond the axis; "
+            } else {
+                "; "
+            });
         }
         text.push_str(if self.numeric {
-            "both scales are logarithmic, so the ideal is a straight line."
+            "both axes are logarithmic, so the ideal is a straight line."
         } else {
-            "the levels stand side by side in the order of the study, and the upright scale is logarithmic."
+            "levels are in the order of the study, and the y-axis is logarithmic."
         });
         text
     }

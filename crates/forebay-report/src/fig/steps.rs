@@ -96,16 +96,16 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
         .filter_map(|cell| Some((cell, Steps::of(cell)?)))
         .collect();
     let Some((_, single)) = trained.first() else {
-        return Drawn::nothing("No cell of this figure kept its steps.");
+        return Drawn::nothing("No cell of this figure recorded its steps.");
     };
     let mut remarks = Vec::new();
     let shown = first(&trained, MAX_CELLS, "cells", &mut remarks);
     let most = trained.iter().map(|(_, cell)| cell.steps.len()).max().unwrap_or(0);
     if most > MAX_POINTS.1 {
         let kept =
-            if most > MAX_POINTS.0 { format!(" The data below has {} at most.", MAX_POINTS.0) } else { String::new() };
+            if most > MAX_POINTS.0 { format!(" The data below has at most {}.", MAX_POINTS.0) } else { String::new() };
         remarks.push(format!(
-            "{} steps are more than the picture has room for: each point is the mean of neighbours.{kept}",
+            "{} steps do not fit in the picture: each point is the mean of its neighbours.{kept}",
             group_digits(most as u64)
         ));
     }
@@ -129,12 +129,10 @@ fn has_saves(shown: &[(&StudyCell, Steps<'_>)]) -> bool {
 
 fn reading(shown: &[(&StudyCell, Steps<'_>)]) -> String {
     let first = match shown.iter().any(|(_, of)| of.is_workload) {
-        true => "Of the first accelerator, epoch after epoch. The first step of each waits for its first batch.",
-        false => {
-            "Of the run nearest to the median. The first step also waits for the pipeline to make its first batch."
-        }
+        true => "The first accelerator, epoch by epoch. The first step of each epoch waits for its first batch.",
+        false => "The run nearest to the median. The first step also waits for the pipeline to make its first batch.",
     };
-    let saves = " A stroke is a checkpoint after its step; one with an arrow is longer than the scale.";
+    let saves = " A vertical line is a checkpoint after its step; one with an arrow extends beyond the axis.";
     format!("{first}{}", if has_saves(shown) { saves } else { "" })
 }
 
@@ -167,7 +165,7 @@ fn caption(cell: &Steps<'_>) -> String {
     let mut text = format!("The first batch came after {} s", quantity(cell.steps[0].wait_s));
     if let Some((i, step)) = longest {
         let (wait, at) = (quantity(step.wait_s), group_digits(i as u64 + 1));
-        text.push_str(&format!("; the longest wait after it was {wait} s, at step {at}"));
+        text.push_str(&format!("; the longest later wait was {wait} s, at step {at}"));
     }
     let losses: Vec<f32> = cell.steps.iter().filter_map(|step| step.loss).collect();
     if let [first, .., last] = losses.as_slice() {

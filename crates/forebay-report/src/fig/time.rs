@@ -25,11 +25,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 fn reading(grid: &Grid<'_>) -> &'static str {
     if grid.cells.iter().any(|cell| cell.measured_one::<WorkloadCell>().is_some()) {
-        return "The parts of a bar sum to the training time of one accelerator, in the mean over all. At the barrier it waits \
-                for the others' steps.";
+        return "The parts of a bar add up to the training time of one accelerator, averaged over all. At the barrier it waits \
+                for the other accelerators.";
     }
-    "The parts of a bar sum to the wall clock of the run nearest to the median. Waiting is the time in which the \
-     accelerator was idle and had no batch."
+    "The parts of a bar add up to the wall clock of the run nearest to the median. Waiting for data means that the \
+     accelerator was idle without a batch."
 }
 
 fn parts(cell: &StudyCell) -> Vec<Part<'_>> {

@@ -27,7 +27,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let cells = context.cells();
     let all = panels(&cells, context.spec.x.as_deref());
     if all.is_empty() {
-        return Drawn::nothing("No cell of this figure kept what its checkpoints wrote and read when.");
+        return Drawn::nothing("No cell of this figure recorded its checkpoint traffic over time.");
     }
     let mut remarks = Vec::new();
     let shown = first(&all, MAX_PANELS, "panels", &mut remarks);
@@ -113,15 +113,15 @@ fn said(panels: &[Tier<'_>]) -> String {
     let n_left: u64 = runs.iter().map(|run| run.saved.n(SaveFate::OnFast)).sum();
     let mut parts = Vec::new();
     if !wrote.is_empty() {
-        parts.push(format!("In all, {}.", listed(&wrote)));
+        parts.push(format!("In total, {}.", listed(&wrote)));
     }
     if !drained.is_empty() {
-        parts.push(format!("Draining went on after the end of the training for {}.", listed(&drained)));
+        parts.push(format!("Draining continued after the end of training for {}.", listed(&drained)));
     } else if has_tiers && n_left > 0 {
         let was = was(n_left);
-        parts.push(format!("{} {was} left to be drained by the next start.", count(n_left, "checkpoint")));
+        parts.push(format!("{} {was} left for the next start to drain.", count(n_left, "checkpoint")));
     } else if has_tiers {
-        parts.push("Nothing was left to be drained at the end of the training.".to_owned());
+        parts.push("Nothing was left to drain at the end of training.".to_owned());
     }
     parts.join(" ")
 }
@@ -129,8 +129,8 @@ fn said(panels: &[Tier<'_>]) -> String {
 fn reading(panels: &[Tier<'_>]) -> String {
     let scales = match panels.len() {
         1 => "",
-        _ if flows::own_scales(panels) => " Each panel has a scale of its own.",
-        _ => " All panels have the same scale.",
+        _ if flows::own_scales(panels) => " Each panel has its own y-axis.",
+        _ => " All panels have the same y-axis.",
     };
     format!("MB written to and read from the files of each tier, in the run nearest to the median.{scales}")
 }
@@ -140,7 +140,7 @@ fn legend(panels: &[Tier<'_>]) -> Vec<Key> {
     let mut keys = vec![Key::swatch("ahead", "written")];
     keys.extend(reads.then(|| Key::line("tr c0l", "read")));
     keys.push(Key::swatch("still", "training stalls for a checkpoint"));
-    keys.push(Key::line("limit", "end of the training"));
+    keys.push(Key::line("limit", "end of training"));
     keys
 }
 
@@ -183,7 +183,7 @@ impl Flows for Tier<'_> {
     fn tip(&self, from_s: f64, to_s: f64, rates: &[Option<f64>]) -> Tip {
         let rate = |i: usize| rates.get(i).copied().flatten().unwrap_or(0.0);
         let (wrote, got, tier) = (rate(0), rate(1), &self.traffic.tier);
-        let after = if from_s >= self.train.totals.wall_s { "\nafter the end of the training" } else { "" };
+        let after = if from_s >= self.train.totals.wall_s { "\nafter the end of training" } else { "" };
         let when = format!("{} to {}", seconds(from_s), seconds(to_s));
         let moved = format!("written {} MB/s\nread {} MB/s", quantity(wrote), quantity(got));
         Tip::of(self.cell, format!("{tier}, {when}\n{moved}{after}"))

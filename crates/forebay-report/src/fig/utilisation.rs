@@ -77,16 +77,14 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
 
 fn reading(is_share: bool, is_by_epoch: bool) -> String {
     let what = match (is_share, is_by_epoch) {
-        (true, false) => {
-            "Computing over the time of whole epochs, and as DLIO counts it, without each epoch's first step."
-        }
+        (true, false) => "AU over whole epochs, and as DLIO counts it, without the first step of each epoch.",
         (true, true) => {
-            "The mean over accelerators, of each whole epoch and as DLIO counts it, without its first step."
+            "Mean over accelerators: AU of each whole epoch, and as DLIO counts it, without the first step."
         }
         (false, _) => {
-            "Each line is a multiple of its own value at the first level: bytes that were moved over all the time, and what \
-             DLIO prints, the configured size of the samples of all steps but two over the time without the first: of two steps an \
-             epoch that is nothing. A published value is a multiple of the first one published."
+            "Each line is relative to its own value at the first level: bytes moved over the whole time, and what DLIO prints, \
+             the configured size of the samples of all steps but two over the time without the first step. An epoch of two steps \
+             gives DLIO nothing. Published values are relative to the first one published."
         }
     };
     what.to_owned()
@@ -118,7 +116,7 @@ fn by_level<'a>(context: &'a Context<'_>, grid: &Grid<'a>, metrics: &[&'a str], 
 }
 
 fn y_title(is_share: bool) -> &'static str {
-    if is_share { "Accelerator utilisation in %" } else { "Throughput, times that at the first level" }
+    if is_share { "Accelerator utilisation in %" } else { "Throughput relative to the first level" }
 }
 
 fn counted<'a>(context: &'a Context<'_>, grid: &Grid<'a>, series: usize, name: &'a str, is_share: bool) -> Counted<'a> {
@@ -185,7 +183,7 @@ impl Parts<'_> {
     fn of_ranges(&self) -> &'static str {
         match self.points().any(|(_, at)| at.range.is_some()) {
             true => {
-                " A point is the median of the repeats; the stroke through it reaches from the lowest to the highest."
+                " A point is the median of the repeats; the line through it reaches from the lowest to the highest."
             }
             false => "",
         }
@@ -248,7 +246,7 @@ impl Parts<'_> {
             metric::with_unit(quantity, at.value)
         );
         if !self.is_share {
-            text.push_str(&format!(", {} of the first", times(at.drawn)));
+            text.push_str(&format!(", {} the value at the first level", times(at.drawn)));
         }
         if let Some((low, high)) = at.range {
             let show: fn(f64) -> String = if self.is_share { percent } else { times };
@@ -276,7 +274,7 @@ impl Parts<'_> {
             .value("x", "", Right, |(_, at)| Value::text(self.xs[at.x].clone()))
             .text("metric", "quantity", |(of, _)| metric::name(of.metric))
             .value("value", "value", Right, |(of, at)| value(of.metric, at.value))
-            .number("times", "of the first", times, |(_, at)| (!self.is_share).then_some(at.drawn))
+            .number("times", "relative to first", times, |(_, at)| (!self.is_share).then_some(at.drawn))
             .number("lowest", "lowest repeat", show, |(_, at)| at.range.map(|of| of.0))
             .number("highest", "highest repeat", show, |(_, at)| at.range.map(|of| of.1))
             .value("published", "published", Right, |(of, at)| {

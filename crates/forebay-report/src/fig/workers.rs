@@ -21,7 +21,7 @@ const WORKERS: Stack = Stack {
         "Blue is storage, orange is the processor, grey is waiting; each bar is all workers' time in the repeat nearest to \
          the median."
     },
-    nothing: "No cell of this figure says what its workers did.",
+    nothing: "No cell of this figure recorded its workers' time.",
 };
 
 pub(super) fn make(context: &Context<'_>) -> Drawn {

@@ -3,6 +3,7 @@
 //! It is whole without its script, which only makes the values of marks appear sooner and reachable by keyboard and touch.
 
 mod section;
+mod terms;
 
 use crate::markup::Markup;
 use crate::report::{Compared, Report, runs};
@@ -38,6 +39,7 @@ pub fn html(named: &[NamedRun]) -> String {
             }
         }
     }
+    terms::write(&mut page);
     page.close("main");
     footer(&mut page);
     page.own("script", SCRIPT);
@@ -84,7 +86,7 @@ fn comparison_header(page: &mut Markup, report: &Report<'_>) {
 fn comparison(page: &mut Markup, compared: &Compared<'_>) {
     let comparison = &compared.comparison;
     page.open("section", &[("class", &"comparison")]);
-    page.element("h2", &[], format_args!("{} beside {}", comparison.name, comparison.base));
+    page.element("h2", &[], format_args!("{} compared with {}", comparison.name, comparison.base));
     page.open("div", &[("class", &"verdict")]);
     page.element("p", &[("class", &"headline")], comparison.summary());
     let method = comparison.method();
@@ -92,12 +94,12 @@ fn comparison(page: &mut Markup, compared: &Compared<'_>) {
         page.element("p", &[], method);
     }
     page.close("div");
-    page.element("h3", &[], "What else differs between the runs");
+    page.element("h3", &[], "Other differences between the runs");
     let differences = comparison.differences_table();
     if differences.is_empty() {
-        page.element("p", &[], "Nothing that the records know of: the same machine, program, data and cache states.");
+        page.element("p", &[], "None recorded: machine, version, data and cache states are the same.");
     } else {
-        page.element("p", &[], "These may explain a difference of the rates.");
+        page.element("p", &[], "These may explain a difference in the results.");
         page.put(&differences.to_html("facts", "differences between the runs", usize::MAX));
     }
     if let Some(figure) = &compared.figure {
@@ -114,7 +116,7 @@ fn footer(page: &mut Markup) {
         concat!(
             "Made by forebay ",
             env!("CARGO_PKG_VERSION"),
-            ". MB are 10⁶ bytes. This page loads nothing from anywhere."
+            ". MB is 10⁶ bytes. This page loads nothing from the network."
         ),
     );
     page.close("footer");

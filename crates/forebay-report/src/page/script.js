@@ -19,6 +19,13 @@
     });
   }
 
+  // Paper cannot be opened: browsers that do not print what a <details> hides get it open.
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll(".terms details").forEach((terms) => {
+      terms.open = true;
+    });
+  });
+
   const markOf = (event) => (event.target instanceof Element ? event.target.closest(".pictures .mark") : null);
   const show = (mark, x, y) => {
     tip.textContent = mark.dataset.tip;

@@ -53,7 +53,7 @@ fn header(page: &mut Markup, section: &Section<'_>, level: usize) {
     page.element("p", &[("class", &"kicker")], if level == 1 { "forebay report" } else { section.run.name });
     heading(page, level, &spec.title);
     if let Some(source) = &spec.source {
-        page.element("p", &[("class", &"source")], format_args!("After {source}"));
+        page.element("p", &[("class", &"source")], format_args!("Source: {source}"));
     }
     if !spec.about.trim().is_empty() {
         page.element("p", &[("class", &"about")], spec.about.trim());
@@ -153,7 +153,7 @@ fn cut(page: &mut Markup, n: usize, shown: usize) {
         page.element(
             "p",
             &[("class", &"remark")],
-            format_args!("The first {shown} of {n} rows. All are in the JSON (forebay report --json) and the cells in the CSV (--csv)."),
+            format_args!("The first {shown} of {n} rows. forebay report --json has all of them, --csv all cells."),
         );
     }
 }
@@ -162,7 +162,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
     if section.cells.is_empty() {
         return;
     }
-    heading(page, level, "Every cell");
+    heading(page, level, "All cells");
     section.legend.iter().for_each(|said| page.element("p", &[], said));
     let mut experiments = distinct(section.run.study.cells.iter().map(|cell| cell.experiment.as_str()));
     let named = |name: &&str| section.run.spec().experiments.iter().position(|experiment| experiment.name == **name);
@@ -174,7 +174,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         }
         let cells = cells::table(section.run, Some(name));
         page.open("div", &[("class", &"bleed")]);
-        page.put(&cells.to_html("cells", "every cell", left));
+        page.put(&cells.to_html("cells", "all cells", left));
         page.close("div");
         cut(page, cells.len(), left);
         left = left.saturating_sub(cells.len()).max(20);
@@ -188,10 +188,10 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
 
 fn surroundings(page: &mut Markup, section: &Section<'_>, level: usize) {
     let run = section.run;
-    heading(page, level, "Where and how it ran");
+    heading(page, level, "Environment");
     let command = environment::command(run);
     if !command.is_empty() {
-        page.element("p", &[], "To repeat it:");
+        page.element("p", &[], "Command:");
         page.open("pre", &[("tabindex", &0)]);
         page.element("code", &[], command);
         page.close("pre");

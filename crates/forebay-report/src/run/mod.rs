@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         let first = |factor: &str| experiment.factors.get(factor).and_then(|of| of.at(self.head().scale).first());
         let mut levels = cell.factors.clone();
         levels.retain(|factor, level| first(factor) != Some(level));
-        if levels.is_empty() { "first levels".to_owned() } else { level::all(&levels) }
+        if levels.is_empty() { "baseline".to_owned() } else { level::all(&levels) }
     }
 
     /// Where the bytes of every cell that moved some came from. A probe's cell may hold several measurements: where they

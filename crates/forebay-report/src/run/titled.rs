@@ -101,7 +101,7 @@ fn probe_figures(record: &Record<ProbeCell>, mode: &str) -> Vec<FigureSpec> {
         figures.push(named("percentiles", "Latency of single requests", FigureKind::Percentiles, &[], None));
     }
     if of_mode().any(|cell| !cell.histogram.is_empty()) && !mode.starts_with("sequential") {
-        figures.push(named("distribution", "How latencies are distributed", FigureKind::Distribution, &[], None));
+        figures.push(named("distribution", "Latency distribution", FigureKind::Distribution, &[], None));
     }
     figures
 }
@@ -136,13 +136,13 @@ impl Titled for TrainCell {
         figures.push(figure("steps", "Step by step", FigureKind::Steps, &[], x));
         let saved = || record.cells.iter().filter_map(|cell| cell.checkpoints.as_ref());
         if saved().any(|saved| !saved.saves.is_empty()) {
-            figures.push(figure("checkpoints", "Every checkpoint", FigureKind::Checkpoints, &[], None));
+            figures.push(figure("checkpoints", "Each checkpoint", FigureKind::Checkpoints, &[], None));
         }
         if saved().any(|saved| !saved.traffic.is_empty()) {
-            figures.push(figure("traffic", "What checkpoints wrote and read when", FigureKind::Traffic, &[], None));
+            figures.push(figure("traffic", "Checkpoint traffic over time", FigureKind::Traffic, &[], None));
         }
         if record.cells.iter().any(|cell| cell.reads.as_ref().is_some_and(|reads| !reads.mb.is_empty())) {
-            figures.push(figure("reads", "What was read when", FigureKind::Reads, &[], x));
+            figures.push(figure("reads", "Reads over time", FigureKind::Reads, &[], x));
         }
         if record.cells.iter().any(|cell| !cell.totals.worker_time.is_empty()) {
             figures.push(figure("workers", "Where the workers' time went", FigureKind::Workers, &[], x));
@@ -179,13 +179,13 @@ impl Titled for WorkloadCell {
             figures.push(figure("steps", "Step by step", FigureKind::Steps, &[], x));
         }
         if has(|cell| cell.reads.as_ref().is_some_and(|reads| !reads.mb.is_empty())) {
-            figures.push(figure("reads", "What was read when", FigureKind::Reads, &[], x));
+            figures.push(figure("reads", "Reads over time", FigureKind::Reads, &[], x));
         }
         if has(|cell| !cell.worker_time.is_empty()) {
             figures.push(figure("workers", "Where the readers' time went", FigureKind::Workers, &[], x));
         }
         if has(|cell| !cell.saves.is_empty()) {
-            figures.push(figure("saves", "Every checkpoint", FigureKind::Checkpoints, &[], None));
+            figures.push(figure("saves", "Each checkpoint", FigureKind::Checkpoints, &[], None));
         }
         figures
     }
@@ -212,23 +212,17 @@ impl Titled for CheckpointCell {
             spec
         };
         let has = |of: fn(&CheckpointCell) -> Option<f64>| record.cells.iter().any(|cell| of(cell).is_some());
-        let mut figures =
-            vec![by_mode("stall", "Stall of training per checkpoint", FigureKind::Bars, &[Self::STALL_S.info.name])];
+        let mut figures = vec![by_mode("stall", "Stall per checkpoint", FigureKind::Bars, &[Self::STALL_S.info.name])];
         if has(|cell| cell.durable_fast_s) {
-            figures.push(by_mode(
-                "saves",
-                "Until it survives a power cut",
-                FigureKind::Bars,
-                &[Self::SAVE_MB_PER_S.info.name],
-            ));
+            figures.push(by_mode("saves", "Durable save rate", FigureKind::Bars, &[Self::SAVE_MB_PER_S.info.name]));
         }
         if has(|cell| cell.ceiling_mb_per_s) {
-            figures.push(by_mode("ceiling", "Saving, as a share of the ceiling", FigureKind::Efficiency, &[]));
+            figures.push(by_mode("ceiling", "Save rate, share of the ceiling", FigureKind::Efficiency, &[]));
         }
         if has(|cell| cell.restore_s) {
             figures.push(by_mode(
                 "restores",
-                "Reading it back, verified",
+                "Restore rate, verified",
                 FigureKind::Bars,
                 &[Self::RESTORE_MB_PER_S.info.name],
             ));

@@ -119,9 +119,9 @@ fn cache(run: &Run<'_>) -> Option<String> {
         return None;
     }
     let shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
-    let but = if shaped { " A shaped tier keeps to its profile all the same." } else { "" };
+    let but = if shaped { " A shaped tier still follows its profile." } else { "" };
     if warm == all {
-        return Some(format!("The bytes came from memory: these are warm rates, not those of a disk.{but}"));
+        return Some(format!("The bytes came from memory: these are warm rates, not disk rates.{but}"));
     }
     let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came partly from memory or could not be checked")]
         .into_iter()
@@ -152,7 +152,7 @@ fn emulated(run: &Run<'_>) -> Option<String> {
             parts.push(format!("{} {is} {what}", listed(&names)));
         }
     }
-    (!parts.is_empty()).then(|| format!("Devices are emulated: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Emulated devices: {}.", parts.join("; ")))
 }
 
 /// Emulated tiers that took checkpoints and that the disk below was too slow for.
@@ -169,7 +169,7 @@ fn held_back(run: &Run<'_>) -> Option<String> {
     let (first, rates) = found.first().map(|(of, tier)| (level::all(&of.factors), tier.rates()))?;
     let first = if first.is_empty() { first } else { format!(", {first}") };
     Some(format!(
-        "The underlying disk was slower than {} {is} ({rates}{first}): the stalls of {} are the disk's.",
+        "The underlying disk was slower than {} {is} ({rates}{first}): the stalls of {} are due to the disk.",
         listed(&tiers),
         count(found.len() as u64, "cell")
     ))
@@ -197,10 +197,7 @@ fn few_cores(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
     let decodes = places.iter().any(|place| !place.read_only);
     let most = run.cells_of::<IngestCell>().map(|(_, cell)| cell.threads).max().unwrap_or(0);
     (n_cores > 0 && decodes && most > n_cores).then(|| {
-        format!(
-            "The machine has {}: more threads than that speed up reading only, not decoding.",
-            count(n_cores, "core")
-        )
+        format!("The machine has {}: more threads than cores speed up reading, not decoding.", count(n_cores, "core"))
     })
 }
 
@@ -209,13 +206,13 @@ fn once(run: &Run<'_>) -> Option<String> {
     let once = n.iter().filter(|n| **n < 2).count();
     let which = match once {
         0 => return None,
-        all if all == n.len() => "Every cell was measured once: the spread between repeats is unknown".to_owned(),
+        all if all == n.len() => "Every cell was measured once, so the spread is unknown".to_owned(),
         1 => "1 cell was measured once".to_owned(),
         some => format!("{some} cells were measured once"),
     };
     let so = match n.len() {
         1 => String::new(),
-        _ => format!("; differences of up to {} from such a cell are noise", percent(run.noise())),
+        _ => format!("; differences of up to {} may be noise", percent(run.noise())),
     };
     Some(format!("{which}{so}."))
 }
@@ -227,7 +224,7 @@ fn spread(run: &Run<'_>) -> Option<String> {
         if wide.len() == 1 { ("1 cell".to_owned(), "varies") } else { (format!("{} cells", wide.len()), "vary") };
     (!wide.is_empty()).then(|| {
         format!(
-            "Between repeats {cells} {vary} by more than ±{} (at most ±{}): smaller differences there are noise.",
+            "Between repeats, {cells} {vary} by more than ±{} (at most ±{}): smaller differences there are noise.",
             percent(WIDE_SPREAD),
             percent(most)
         )
@@ -237,7 +234,7 @@ fn spread(run: &Run<'_>) -> Option<String> {
 fn quick(run: &Run<'_>) -> Option<String> {
     let is_smaller = run.spec().source.is_some() && differs_by_scale(run.spec());
     (run.is_study() && run.head().scale == Scale::Quick && is_smaller)
-        .then(|| "This is the quick scale: the same structure over fewer bytes than published.".to_owned())
+        .then(|| "This is the quick scale: the same experiments as published, with fewer bytes.".to_owned())
 }
 
 /// Published values that ours cannot be set beside at this scale.
@@ -247,7 +244,7 @@ fn of_another_scale(run: &Run<'_>) -> Option<String> {
     let other = if scale == Scale::Quick { Scale::Full } else { Scale::Quick };
     (run.is_study() && n > 0).then(|| {
         format!(
-            "{} of what the {} scale asks of storage: they cannot be compared at this one and are not shown.",
+            "{} only valid at the {} scale and not shown here.",
             if n == 1 {
                 "1 published value is".to_owned()
             } else {

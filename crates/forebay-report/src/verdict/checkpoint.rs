@@ -30,7 +30,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         is_less && run.differ(&[of, other], best.stall_s / cell.stall_s)
     };
     if let Some((_, cell)) = shortest.filter(is_shorter) {
-        text.push_str(&format!("; with {} training stalls for {}", cell.mode, brief_seconds(cell.stall_s)));
+        text.push_str(&format!("; in mode {}, training stalls for {}", cell.mode, brief_seconds(cell.stall_s)));
     }
     Some(text + ".")
 }
@@ -39,7 +39,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 pub(super) fn brief(run: &Run<'_>) -> Option<String> {
     let ratios = run.cells_of::<TrainCell>().filter(|(of, _)| stall::mode(of) == Some("burst"));
     let best = ratios.filter_map(|(of, _)| stall::judged(run, of)).max_by(f64::total_cmp)?;
-    (best > 1.0).then(|| format!("A burst buffer shortens the stall of a checkpoint {}.", times(best)))
+    (best > 1.0).then(|| format!("A burst buffer makes the stall per checkpoint {} shorter.", times(best)))
 }
 
 /// The cell whose saves are durable at the highest rate.
@@ -83,11 +83,11 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
             .unwrap_or_default();
         let stall = |cell: &StudyCell| stall::stall_s(cell).map_or("–".to_owned(), brief_seconds);
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();
-        let (word, ratio) = if ratio >= 1.0 { ("shortens", ratio) } else { ("lengthens", 1.0 / ratio) };
+        let (word, ratio) = if ratio >= 1.0 { ("shorter", ratio) } else { ("longer", 1.0 / ratio) };
         let which = if stall::mode(cell) == Some("burst") { "A burst buffer" } else { "Async saving" };
         let at = if cell.factors.is_empty() { String::new() } else { format!(" ({})", level::all(&cell.factors)) };
         format!(
-            "{which}{at} {word} the stall of a checkpoint {}{theirs}: {direct} direct, {} with it.",
+            "{which}{at} makes the stall per checkpoint {} {word}{theirs}: {} instead of {direct} with direct saving.",
             times(ratio),
             stall(cell)
         )
@@ -100,9 +100,9 @@ fn restores(run: &Run<'_>) -> Option<String> {
     let known = run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
     let (of, best) = known.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
     Some(format!(
-        "Restores reach {} MB/s, every byte verified{} ({}).",
+        "Restores reach {} MB/s, with every byte verified{} ({}).",
         quantity(rate(best)),
-        of_ceiling(best.restore_efficiency(), "of the storage's rate"),
+        of_ceiling(best.restore_efficiency(), "of the ceiling"),
         level::all(&of.factors)
     ))
 }
@@ -113,7 +113,11 @@ fn copies(run: &Run<'_>) -> Option<String> {
         .cells_of::<CheckpointCell>()
         .filter_map(|(_, cell)| Some((cell, cell.stall_over_copy()?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(format!("With {} the stall is {} a plain copy of the state in memory.", cell.mode, times(ratio)))
+    Some(format!(
+        "In mode {}, the stall is {} the time of a plain copy of the state in memory.",
+        cell.mode,
+        times(ratio)
+    ))
 }
 
 /// Of a training: what its checkpoints cost; of several, the least and the most.

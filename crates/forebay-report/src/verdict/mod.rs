@@ -78,7 +78,7 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
         if let Some(said) = said.or_else(|| inspected(run)) {
             return said;
         }
-        return probe::headline(run).unwrap_or("Nothing was measured that could be judged.".to_owned());
+        return probe::headline(run).unwrap_or("No measurement supports a conclusion.".to_owned());
     }
     let decoding: Vec<&Place<'_>> = places.iter().filter(|place| !place.read_only).collect();
     let said = if decoding.is_empty() { of_reading(places) } else { of_decoding(&decoding) };
@@ -97,7 +97,7 @@ fn inspected(run: &Run<'_>) -> Option<String> {
         .filter(|cell| cell.error.is_none())
         .find_map(|cell| cell.measured_one::<Inspection>())?;
     let size = found.sizes.as_ref().map(|sizes| crate::number::bytes(sizes.median.round() as u64));
-    let size = size.map(|size| format!("; half of them are at most {size}")).unwrap_or_default();
+    let size = size.map(|size| format!("; their median size is {size}")).unwrap_or_default();
     Some(format!("{} hold {}{size}.", count(found.n_samples, "sample"), found.total_bytes))
 }
 
@@ -112,8 +112,8 @@ fn of_decoding(places: &[&Place<'_>]) -> String {
     match (storage.is_empty(), decoding.is_empty(), both.is_empty()) {
         (false, true, true) => "Storage is the limit: the workers spend most of their time reading.".to_owned(),
         (true, false, true) => "Decoding is the limit, not storage.".to_owned(),
-        (true, true, false) => "Storage and decoding limit the rate alike.".to_owned(),
-        (true, true, true) => "What limits the rate cannot be told from this record.".to_owned(),
+        (true, true, false) => "Storage and decoding limit the rate equally.".to_owned(),
+        (true, true, true) => "This record does not show what limits the rate.".to_owned(),
         _ => {
             let mut parts = Vec::new();
             for (names, what) in [
@@ -135,7 +135,11 @@ fn of_reading(places: &[Place<'_>]) -> String {
     best.map_or(String::new(), |place| {
         let cell = place.best.1;
         let what = if place.limit == Limit::Memory { " from memory" } else { "" };
-        format!("Read only, up to {} images/s ({} MB/s){what}.", quantity(cell.images_per_s), quantity(cell.mb_per_s))
+        format!(
+            "Reading without decoding reaches {} images/s ({} MB/s){what}.",
+            quantity(cell.images_per_s),
+            quantity(cell.mb_per_s)
+        )
     })
 }
 
@@ -159,7 +163,7 @@ fn fastest(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
         is_other && !run.differ(&[of, place.best.0], cell.images_per_s / other.images_per_s)
     };
     let doubt =
-        if run.cells_of::<IngestCell>().any(is_near) { "; measured once, so another cell may be the best" } else { "" };
+        if run.cells_of::<IngestCell>().any(is_near) { "; measured once, so another cell may be faster" } else { "" };
     let spread = cell.spread.filter(|spread| spread.is_finite());
     let shown = spread.map(|spread| format!(" ± {}", percent(spread))).unwrap_or_default();
     let is_wide = spread.is_some_and(|spread| spread > FAR_APART);
@@ -170,7 +174,7 @@ fn fastest(run: &Run<'_>, places: &[Place<'_>]) -> Option<String> {
         quantity(cell.mb_per_s),
         place.full_name(),
         threads(cell.threads),
-        if is_wide { "; its repeats vary so much that another cell may be the best" } else { doubt }
+        if is_wide { "; its repeats vary so much that another cell may be faster" } else { doubt }
     ))
 }
 
@@ -203,7 +207,7 @@ fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
                 let range = format!("{}–{}", times(noise.low).trim_end_matches('×'), times(noise.high));
                 format!("With {with}, {fed}, no clear gain over {over} ({}, {range}){theirs}.", times(speed_up))
             }
-            None => format!("With {with}, {fed}, {} of {over}{theirs}.", times(speed_up)),
+            None => format!("With {with}, {fed}, {} the rate of {over}{theirs}.", times(speed_up)),
         }
     };
     scaled.into_iter().take(MAX_PLACES).map(sentence).collect()
@@ -250,7 +254,7 @@ fn ceilings(places: &[Place<'_>]) -> Option<String> {
         return None;
     }
     let said: Vec<String> = shares.iter().map(|(name, share)| format!("{} on {name}", percent(*share))).collect();
-    Some(format!("Of what the storage can give, ingest reached {}.", listed(&said)))
+    Some(format!("Ingest reached this share of the storage's ceiling: {}.", listed(&said)))
 }
 
 /// A published value counts once, whatever the number of cells it was set beside.
@@ -299,7 +303,7 @@ fn agreement(published: &[Published<'_>]) -> Option<String> {
     }
     let beside = match published.len() {
         n if n == rows.len() => String::new(),
-        n => format!(" The table has {n} rows for them, one for every cell compared with a value."),
+        n => format!(" The table has {n} rows, one for each cell that is compared with a value."),
     };
     Some(text + "." + &beside)
 }

@@ -67,7 +67,7 @@ fn sentence((of, cell): Probe<'_>) -> String {
     let latency = &cell.latency_us;
     let mut levels = Cell::levels(cell);
     levels.extend(of.level("tier").map(|tier| ("tier".to_owned(), tier.clone())));
-    let mut text = format!("Best: {}, {} requests/s", level::all(&levels), quantity(cell.iops));
+    let mut text = format!("Fastest: {}: {} requests/s", level::all(&levels), quantity(cell.iops));
     if latency.p50 > 0.0 && latency.p99.is_finite() {
         text.push_str(&format!(", p50 {}, p99 {}", microseconds(latency.p50), microseconds(latency.p99)));
     }

@@ -39,13 +39,13 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let most = cells.iter().max_by(|a, b| au(a).total_cmp(&au(b)))?;
     let totals = &least.1.totals;
     let (still, what) =
-        if totals.checkpoint_s > totals.wait_s { ("stood still", "checkpoints") } else { ("waited", cause(least.1)) };
+        if totals.checkpoint_s > totals.wait_s { ("stalled", "checkpoints") } else { ("waited", cause(least.1)) };
     let where_most = match run.differ(&[least.0, most.0], au(&most) / au(&least)) {
-        true => format!("; it {still} most with {}, mostly for {what}", level::all(&least.0.factors)),
+        true => format!("; the accelerator {still} most with {} (main cause: {what})", level::all(&least.0.factors)),
         false => String::new(),
     };
     let (low, high) = (percent(au(&least)), percent(au(&most)));
-    Some(format!("The accelerator computed {low} to {high} of the time{where_most}."))
+    Some(format!("AU, the accelerator's utilisation, is {low} to {high}{where_most}."))
 }
 
 /// Whether there is no wait to speak of in any.
@@ -59,13 +59,13 @@ fn of_one(cell: &TrainCell) -> String {
     let saving = totals.checkpoint_s / totals.wall_s;
     if saving >= HARDLY && totals.checkpoint_s > totals.wait_s {
         let still = percent(saving);
-        return format!("Checkpoints stall training most: {still} of the time; it computed {au}.");
+        return format!("Checkpoints cause the longest stalls: {still} of the time. AU is {au}.");
     }
     if totals.wait_s / totals.wall_s < HARDLY {
-        return format!("The accelerator is the limit: it computed {au} of the time{}.", rest(totals));
+        return format!("The accelerator is the limit: AU is {au}{}.", rest(totals));
     }
     format!(
-        "The accelerator waited {} of the time for data, mostly for {}; it computed {au}.",
+        "The accelerator waited for data {} of the time (main cause: {}). AU is {au}.",
         percent(totals.wait_s / totals.wall_s),
         cause(cell)
     )
@@ -77,7 +77,7 @@ fn rest(totals: &TrainTotals) -> String {
     let parts = [
         ("copying took", totals.copy_s),
         ("checkpoints took", totals.checkpoint_s),
-        ("what lies between the steps took", totals.other_s),
+        ("time between the steps took", totals.other_s),
     ];
     let much = parts.into_iter().filter(|(_, part)| *part / working_s > HARDLY);
     much.map(|(words, part)| format!("; {words} {}", percent(part / working_s))).collect()
@@ -157,7 +157,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         .map(|(word, part)| format!("{word} {}", brief_seconds(part)))
         .collect();
     let mut said = vec![format!(
-        "{} of {} took {}, {} images/s: {}.",
+        "{} of {} images took {} ({} images/s): {}.",
         count(totals.n_steps, "step"),
         group_digits(cell.batch),
         seconds(totals.wall_s),
@@ -170,7 +170,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         let alone = baseline.step_s * totals.n_steps as f64;
         let share = Some(cost / alone).filter(|share| share.is_finite());
         said.push(format!(
-            "The cost of I/O is {}{}: the same steps without waiting would take {}.",
+            "The cost of I/O is {}{}: the same steps without I/O would take {}.",
             brief_seconds(cost),
             share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
             brief_seconds(alone)
@@ -181,11 +181,15 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         format!(
             "The accelerator consumes {} images/s; {} {}; {}.",
             quantity(feed.takes_images_per_s),
-            if cell.threads == 1 { "1 thread delivers".to_owned() } else { count(cell.threads, "thread") + " deliver" },
+            if cell.threads == 1 {
+                "1 thread can deliver".to_owned()
+            } else {
+                count(cell.threads, "thread") + " can deliver"
+            },
             quantity(feed.gives_images_per_s),
             match feed.threads_needed {
                 Some(threads) => format!("{} would suffice", count(threads, "thread")),
-                None => "the storage is the limit, whatever the number of threads".to_owned(),
+                None => "storage is the limit, so more threads do not help".to_owned(),
             }
         )
     }));
@@ -195,7 +199,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
 
 /// AU in the three ways in which it is counted.
 fn utilisation(totals: &TrainTotals) -> String {
-    let mut text = format!("AU is {} over the whole run", percent(totals.au_epoch));
+    let mut text = format!("AU is {}", percent(totals.au_epoch));
     if let Some(steady) = totals.au_steady {
         text.push_str(&format!(", {} without the wait for the first batch", percent(steady)));
     }
@@ -228,7 +232,7 @@ fn learnt(cell: &TrainCell) -> Option<String> {
     let mut text = format!("After {} the mean loss is {:.3}", count(cell.epochs.len() as u64, "epoch"), last.loss?);
     if let Some(validation) = last.validation {
         let samples = count(validation.n_samples, "sample");
-        text.push_str(&format!("; {} of {samples} held out are classified correctly", percent(validation.accuracy)));
+        text.push_str(&format!("; the validation accuracy is {} ({samples})", percent(validation.accuracy)));
     }
     Some(text + ".")
 }
@@ -252,13 +256,13 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
     let all: usize = counts.values().sum();
     let (name, n) = counts.into_iter().max_by_key(|(_, n)| *n)?;
     let name = match name {
-        "none" => "nothing that was looked at",
-        "" => "not known",
+        "none" => "none of the known ones",
+        "" => "unknown",
         name => name,
     };
     Some(format!(
-        "In {all} of {} training cells the accelerator waited {} or more of the time after the first batch; what would help most of them \
-         is: {name} ({n} of {all}).",
+        "In {all} of {} training cells the accelerator waited {} or more of the time after the first batch; the most frequent lever \
+         is {name} ({n} of {all}).",
         cells.len(),
         percent(HARDLY)
     ))
@@ -274,7 +278,7 @@ fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
     let ratio = real.1.images_per_s / memory.1.images_per_s;
     let size = real.1.bytes_per_image().map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
     Some(format!(
-        "On synthetic batches {} images/s were trained, on real ones{} at best {} ({}), {} of that.",
+        "Training reached {} images/s on synthetic batches; on real images{} it reached at best {} ({}), {} of that.",
         quantity(memory.1.images_per_s),
         size.unwrap_or_default(),
         quantity(real.1.images_per_s),

@@ -30,14 +30,14 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     let most = known().max_by(|a, b| a.2.total_cmp(&b.2))?;
     if !run.differ(&[least.0, most.0], most.2 / least.2) {
         let (low, high) = (percent(least.2), percent(most.2));
-        return Some(format!("Over whole epochs accelerators were used {low} to {high}, which single runs vary by."));
+        return Some(format!("AU over whole epochs is {low} to {high}, within the noise of single runs."));
     }
     let why = match cause(least.1) {
-        Some(what) if least.2 < BUSY => format!(", held up mostly by {what}"),
+        Some(what) if least.2 < BUSY => format!("; main cause: {what}"),
         _ => String::new(),
     };
     Some(format!(
-        "Over whole epochs accelerators were used {} ({}{why}) to {} ({}).",
+        "AU over whole epochs is {} ({}{why}) to {} ({}).",
         percent(least.2),
         run.name_of(least.0),
         percent(most.2),
@@ -61,7 +61,7 @@ fn of_one(of: &StudyCell, cell: &WorkloadCell) -> String {
         Some(what) if whole < BUSY => format!("; the main cause of stalls is {what}"),
         _ => String::new(),
     };
-    format!("The accelerators were used {} over whole epochs ({rates}){why}.", percent(whole))
+    format!("AU over whole epochs is {} ({rates}){why}.", percent(whole))
 }
 
 /// Checkpoints or restores, each over its slowest rank.
@@ -75,7 +75,7 @@ fn saves(cell: &WorkloadCell, is_restore: bool) -> Option<String> {
     let rate = if is_known { format!(", {}/s", bytes((moved as f64 / all_s) as u64)) } else { String::new() };
     let size = if is_known { format!(" of {}", bytes(largest)) } else { String::new() };
     let rank_0 = match (cell.totals.ranks, median(&first)) {
-        (2.., Some(first)) => format!("; the first rank's {}, which is what DLIO gives", brief_seconds(first)),
+        (2.., Some(first)) => format!("; {} for the first rank, which is what DLIO reports", brief_seconds(first)),
         _ => String::new(),
     };
     let how = match saves.iter().filter(|save| save.is_durable).count() {
@@ -93,8 +93,8 @@ fn saves(cell: &WorkloadCell, is_restore: bool) -> Option<String> {
 fn saved_in(cell: &WorkloadCell) -> Option<String> {
     let place = cell.checkpoint_place.as_ref().filter(|_| !cell.saves.is_empty())?;
     let with = match place.is_with_data {
-        Some(true) => "; the file system of the data",
-        Some(false) => "; not the file system of the data",
+        Some(true) => ", on the file system of the data",
+        Some(false) => ", not on the file system of the data",
         None => "",
     };
     Some(format!("Checkpoints in {}{with}.", place.describe()))
@@ -141,9 +141,9 @@ fn missed(run: &Run<'_>) -> Option<String> {
     let names: Vec<String> = asked().filter(|(_, cell)| is_missed(cell)).map(|(of, _)| run.name_of(of)).collect();
     let n = asked().count() as u64;
     (n > 0).then(|| match names.is_empty() {
-        true => format!("All of {} reached the utilisation asked for.", count(n, "cell")),
+        true => format!("All of {} reached the required AU.", count(n, "cell")),
         false => format!(
-            "{} of {} missed the utilisation asked for: {}.",
+            "{} of {} missed the required AU: {}.",
             names.len(),
             count(n, "cell"),
             names.iter().take(MAX_GROUPS).cloned().collect::<Vec<_>>().join("; ")
@@ -162,7 +162,7 @@ fn judged(cell: &WorkloadCell) -> Option<String> {
     let word = |judged: &Judged| {
         let value = judged.value.map_or("–".to_owned(), percent);
         let kept = match (judged.value, judged.is_met) {
-            (None, _) => "not known",
+            (None, _) => "unknown",
             (_, true) => "met",
             (_, false) => "missed",
         };

@@ -41,7 +41,7 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     };
     let panels = panels(series, &context.spec.metrics);
     if panels.is_empty() {
-        return Drawn::nothing("The series has neither disks, nor the process, nor the processor.");
+        return Drawn::nothing("The series has no values of disks, of the process or of the processor.");
     }
     if series.time_s.len() < 2 {
         return Drawn {
@@ -53,13 +53,13 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let mut remarks = Vec::new();
     if late > 0 {
         remarks.push(format!(
-            "{late} of {} ticks came late, marked ▲: a rate is then the mean over a longer time.",
+            "{late} of {} ticks came late (▲): their rates are means over a longer time.",
             series.time_s.len()
         ));
     }
     if series.time_s.len() > MAX_POINTS.0 {
         remarks.push(format!(
-            "{} ticks are more than the picture has room for; each point spans the lowest to the highest of its neighbours.",
+            "{} ticks do not fit in the picture: each point spans the lowest to the highest of its neighbours.",
             forebay_units::group_digits(series.time_s.len() as u64)
         ));
     }
@@ -93,7 +93,7 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
         [("read", false), ("write", true)]
             .map(|(what, dashed)| (format!("disk.{disk}.{what}_bytes_per_s"), format!("{disk} {what}"), 1e-6, dashed))
     };
-    let process = [("rchar", "asked for", false), ("read", "from the device", true), ("write", "to the device", true)];
+    let process = [("rchar", "requested", false), ("read", "from the device", true), ("write", "to the device", true)];
     let process =
         process.map(|(what, name, dashed)| (format!("process.{what}_bytes_per_s"), name.to_owned(), 1e-6, dashed));
     let cpu = [("user", false), ("system", false), ("iowait", true)];
