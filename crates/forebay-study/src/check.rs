@@ -31,10 +31,10 @@ fn each_once<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result
         let place = || format!("{what} \"{name}\"");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
-            return Err(Error::plan(place(), "a name is made of letters, digits, hyphens, points and underscores"));
+            return Err(Error::plan(place(), "a name may contain letters, digits, hyphens, dots and underscores only"));
         }
         if !seen.insert(name) {
-            return Err(Error::plan(place(), "the name is given twice"));
+            return Err(Error::plan(place(), "duplicate name"));
         }
     }
     Ok(())
@@ -57,7 +57,7 @@ pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
         let key = format!("settings.{name}");
         known(experiment, &key, name)?;
         if experiment.factors.contains_key(name) {
-            return Err(Error::plan(at(experiment, &key), "it is a factor already"));
+            return Err(Error::plan(at(experiment, &key), "already a factor"));
         }
         scaled_value(experiment, &key, name, setting)?;
     }
@@ -67,19 +67,22 @@ pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
 fn rounds(experiment: &ExperimentSpec) -> Result<()> {
     for (key, rounds, least) in [("repeats", &experiment.repeats, 1), ("warmups", &experiment.warmups, 0)] {
         if SCALES.iter().any(|scale| !(least..=MAX_ROUNDS).contains(rounds.at(*scale))) {
-            return Err(Error::plan(at(experiment, key), format!("give a number from {least} to {MAX_ROUNDS}")));
+            return Err(Error::plan(at(experiment, key), format!("expected a number from {least} to {MAX_ROUNDS}")));
         }
     }
     if experiment.run == Step::Probe && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
-        return Err(Error::plan(at(experiment, "warmups"), "a probe always drops exactly its first run: give 1"));
+        return Err(Error::plan(
+            at(experiment, "warmups"),
+            "a probe always drops exactly its first run; set this to 1",
+        ));
     }
     if experiment.run == Step::Checkpoint && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
-        let reason = "repeats are saves, of which exactly the first is dropped: give 1";
+        let reason = "exactly the first save is dropped; set this to 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
     let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
     if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
-        let reason = "a dataset is inspected once: give repeats = 1 and warmups = 0";
+        let reason = "a dataset is inspected once; set repeats = 1 and warmups = 0";
         return Err(Error::plan(at(experiment, "repeats"), reason));
     }
     Ok(())
@@ -155,10 +158,10 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
         levels_exist(experiment, &place, &reference.at)?;
         let sound = |value: f64| value.is_finite() && value > 0.0;
         if !sound(reference.value) || !reference.within.is_none_or(sound) {
-            return Err(Error::plan(place, "value and within must be numbers above 0"));
+            return Err(Error::plan(place, "`value` and `within` must be numbers above 0"));
         }
         if reference.above.is_some_and(|above| reference.within.is_none() || !sound(above)) {
-            return Err(Error::plan(place, "above must be a number above 0, and goes with within"));
+            return Err(Error::plan(place, "`above` must be a number above 0 and needs `within`"));
         }
     }
     for figure in &spec.figures {
@@ -167,7 +170,7 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
             if figure.kind == FigureKind::Trace {
                 continue;
             }
-            return Err(Error::plan(place, "name the experiment to show"));
+            return Err(Error::plan(place, "missing `experiment`"));
         };
         let experiment = find(spec, &place, name)?;
         figure.metrics.iter().try_for_each(|name| metric(experiment, &place, name))?;
@@ -180,7 +183,7 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
 fn find<'a>(spec: &'a StudySpec, place: &str, name: &str) -> Result<&'a ExperimentSpec> {
     spec.experiments.iter().find(|experiment| experiment.name == name).ok_or_else(|| Error::Plan {
         place: place.to_owned(),
-        reason: format!("there is no experiment \"{name}\""),
+        reason: format!("unknown experiment \"{name}\""),
         hint: suggest(name, spec.experiments.iter().map(|experiment| experiment.name.as_str())),
     })
 }
@@ -190,6 +193,6 @@ fn metric(experiment: &ExperimentSpec, place: &str, name: &str) -> Result<()> {
     if metrics.contains(&name) {
         return Ok(());
     }
-    let reason = format!("{} measures no \"{name}\"", place_of(experiment));
+    let reason = format!("{} does not measure \"{name}\"", place_of(experiment));
     Err(Error::Plan { place: place.to_owned(), reason, hint: suggest(name, metrics.iter().copied()) })
 }

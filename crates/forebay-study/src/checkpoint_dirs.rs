@@ -1,7 +1,7 @@
 //! The folders of a cell's checkpoints: one per tier, empty at the start and removed at the end.
 //!
-//! Tiers emulated in process share a folder, so each has a subfolder of its own. It is locked with `flock`, which the kernel releases
-//! when the process ends: leftovers of a killed run can be removed, and files of a running one cannot.
+//! Tiers emulated in process share a folder, so each has its own subfolder. It is locked with `flock`, which the kernel
+//! releases when the process ends: leftovers of a killed run can be removed, and files of a running one cannot.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Folder {
             Ok(()) => Some(lock),
             Err(TryLockError::Error(_)) => None,
             Err(TryLockError::WouldBlock) => {
-                return Err(format!("another run has its checkpoints in {}", path.escaped()).into());
+                return Err(format!("another run is using {} for its checkpoints", path.escaped()).into());
             }
         };
         for entry in fs::read_dir(&path).map_err(words("list", &path))? {
@@ -97,7 +97,7 @@ mod tests {
         let folder = Folder::make(path.clone()).unwrap();
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
         let said = Folder::make(path.clone()).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(said, format!("another run has its checkpoints in {}", path.display()));
+        assert_eq!(said, format!("another run is using {} for its checkpoints", path.display()));
         assert!(path.exists(), "a refused run leaves it alone");
         drop(folder);
         assert!(!path.exists());

@@ -89,7 +89,9 @@ impl Cores {
     fn one(&self, name: &str, level: &Level) -> Result<Level, String> {
         match word(name, level) {
             None => Ok(level.clone()),
-            Some(text) if text.contains("..") => Err(format!("\"{text}\": a range is for a factor: give one value")),
+            Some(text) if text.contains("..") => {
+                Err(format!("\"{text}\": a range is only allowed for a factor; give one value"))
+            }
             Some(text) => Ok(Level::Integer(self.number(text, text)? as i64)),
         }
     }
@@ -99,7 +101,7 @@ impl Cores {
         let Some((from, to)) = text.split_once("..") else { return Ok(vec![self.number(text, text)?]) };
         let (from, to) = (self.number(from, text)?, self.number(to, text)?);
         if from > to {
-            return Err(format!("\"{text}\": {from} to {to} is an empty range: {WANTED}"));
+            return Err(format!("\"{text}\": {from} to {to} is an empty range; {WANTED}"));
         }
         let mut all: Vec<u64> = std::iter::successors(Some(from), |n| Some(n * 2)).take_while(|n| *n < to).collect();
         all.push(to);
@@ -171,9 +173,9 @@ mod tests {
             assert_eq!(list(4, &[word(text)]).unwrap_err(), format!("\"{text}\": {WANTED}"));
         }
         let said = list(4, &[word("cores*2..cores")]).unwrap_err();
-        assert_eq!(said, format!("\"cores*2..cores\": 8 to 4 is an empty range: {WANTED}"));
+        assert_eq!(said, format!("\"cores*2..cores\": 8 to 4 is an empty range; {WANTED}"));
         let said = Cores(4).one("threads", &word("1..cores")).unwrap_err();
-        assert_eq!(said, "\"1..cores\": a range is for a factor: give one value");
+        assert_eq!(said, "\"1..cores\": a range is only allowed for a factor; give one value");
     }
 
     #[test]

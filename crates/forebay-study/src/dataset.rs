@@ -41,18 +41,18 @@ pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPl
 fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
     let refuse = |reason: &str| Err(Error::plan(format!("dataset \"{}\"", spec.name), reason));
     if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0) {
-        return refuse("count and seed apply only to generated data");
+        return refuse("`count` and `seed` apply only to generated data");
     }
     let source = match (&spec.make, &spec.pack, &spec.path, &spec.of) {
-        (Some(_), _, Some(_), _) => return refuse("give make or path, not both"),
-        (Some(_), Some(_), ..) => return refuse("give make or pack, not both"),
-        (None, Some(_), Some(_), _) => return refuse("give pack or path, not both"),
+        (Some(_), _, Some(_), _) => return refuse("give `make` or `path`, not both"),
+        (Some(_), Some(_), ..) => return refuse("give `make` or `pack`, not both"),
+        (None, Some(_), Some(_), _) => return refuse("give `pack` or `path`, not both"),
         (_, None, _, Some(_)) => {
-            return refuse("of names the dataset that is packed: give pack (tfrecord, tar, tensor)");
+            return refuse("`of` needs `pack` (tfrecord, tar, tensor)");
         }
-        (None, Some(_), None, None) => return refuse("give of, the dataset to pack"),
+        (None, Some(_), None, None) => return refuse("`pack` needs `of`, the dataset to pack"),
         (None, None, None, None) => {
-            return refuse("give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path");
+            return refuse("give `make` (imagenet, caltech101), `pack` (tfrecord, tar, tensor) or `path`");
         }
         (Some(make), None, None, None) => DatasetSource::Make(Box::new(make_plan(spec, make, scale)?)),
         (None, Some(form), None, Some(of)) => DatasetSource::Pack { packing: packing(spec, form)?, of: of.clone() },
@@ -70,7 +70,7 @@ fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
     })?;
     let count = spec.count.as_ref().map(|count| *count.at(scale));
     if count.is_some_and(|count| count > MAX_IMAGES) {
-        return Err(Error::plan(format!("{place}, count"), format!("give at most {MAX_IMAGES} images")));
+        return Err(Error::plan(format!("{place}, count"), format!("at most {MAX_IMAGES} images are supported")));
     }
     let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
     MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
@@ -99,24 +99,24 @@ fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
     match all.iter().find(|other| other.name == *of).map(|other| &other.source) {
         None => Err(Error::Plan {
             place,
-            reason: format!("there is no dataset \"{of}\""),
+            reason: format!("unknown dataset \"{of}\""),
             hint: suggest(of, all.iter().map(|other| other.name.as_str()).filter(|name| *name != plan.name)),
         }),
         Some(DatasetSource::Pack { .. }) => {
-            Err(Error::plan(place, format!("\"{of}\" is packed itself: give a dataset of image files")))
+            Err(Error::plan(place, format!("\"{of}\" is packed itself; name a dataset of image files")))
         }
         Some(DatasetSource::Make(_) | DatasetSource::Path(_)) => Ok(()),
     }
 }
 
-/// Existing data must be there, and be packable if another dataset is packed from it.
+/// Existing data must exist, and must be packable if another dataset is packed from it.
 pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
     let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
     for dataset in all {
         let refused = |reason: String| refused(dataset, reason);
         match &dataset.source {
             DatasetSource::Path(path) if !path.exists() => {
-                return Err(refused(format!("{} is not there", path.escaped())));
+                return Err(refused(format!("{} does not exist", path.escaped())));
             }
             DatasetSource::Pack { packing, of } => match at(of) {
                 Some(DatasetSource::Path(path)) if path.exists() => {

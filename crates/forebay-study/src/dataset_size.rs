@@ -1,4 +1,5 @@
-//! Whether the data suffices for the cells. The size of generated data is known when planning, that of existing data when a run begins.
+//! Whether the data suffices for the cells. The size of generated data is known when planning, the size of existing
+//! data when a run begins.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -247,7 +247,7 @@ fn compare(place: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>) {
                 compare(&format!("{place} {name}"), a, b, found);
             }
         }
-        (a, b) if a != b => found.push(format!("{place} is {} there and {} now", shortened(a), shortened(b))),
+        (a, b) if a != b => found.push(format!("{place} was {} and is now {}", shortened(a), shortened(b))),
         _ => {}
     }
 }

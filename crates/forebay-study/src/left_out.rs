@@ -50,7 +50,7 @@ fn no_room(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Byte
             continue;
         }
         let left = Bytes(available.0.saturating_sub(*taken));
-        let reason = format!("its data needs {needed}, and {left} are free");
+        let reason = format!("its data needs {needed}; {left} are free");
         reasons.extend(ids.into_iter().map(|id| (id.to_owned(), reason.clone())));
     }
     reasons

@@ -1,7 +1,7 @@
-//! Studies: many cells from one file, run in random order, each kept when it is done.
+//! Studies: many cells from one file, run in random order; each is recorded when it is done.
 //!
-//! [`find`] reads a study, [`Plan::new`] checks it and lays out its cells, [`Folder`] keeps a run, and [`run`] runs
-//! what is left of it on a [`Bench`]: the real [`Steps`], or in tests one that answers at once.
+//! [`find`] reads a study, [`Plan::new`] checks it and lays out its cells, [`Folder`] stores a run, and [`run`] runs
+//! the remaining cells on a [`Bench`]: the real [`Steps`], or a test double that answers at once.
 
 mod check;
 mod checkpoint_dirs;

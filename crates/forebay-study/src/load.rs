@@ -66,14 +66,14 @@ pub fn parse(text: &str) -> Result<StudySpec> {
 fn read(path: &Path) -> Result<String> {
     let length = fs::metadata(path).map_err(Error::io("read", path))?.len();
     if length > MAX_FILE_BYTES {
-        let too_long = std::io::Error::other("longer than the 4 MiB that a study's file may have");
+        let too_long = std::io::Error::other("larger than 4 MiB, the limit for a study file");
         return Err(Error::io("read", path)(too_long));
     }
     fs::read_to_string(path).map_err(Error::io("read", path))
 }
 
 fn hint_of_names(name: &str) -> String {
-    let list = "forebay study list shows the built-in studies";
+    let list = "`forebay study list` shows the built-in studies";
     match nearest(name, built_in()) {
         Some(near) => format!("did you mean `{near}`? {list}"),
         None => list.to_owned(),

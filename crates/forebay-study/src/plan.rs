@@ -120,7 +120,7 @@ impl Plan {
             experiment.factors.iter().map(|(name, levels)| (name.clone(), levels.at(self.scale).clone())).collect();
         let size = matrix::size(experiment.design, &factors);
         if size.is_none_or(|size| self.cells.len().saturating_add(size) > MAX_CELLS) {
-            return Err(Error::plan(place, format!("the study has more than {MAX_CELLS} cells")));
+            return Err(Error::plan(place, format!("a study may have at most {MAX_CELLS} cells")));
         }
         let combinations = matrix::combinations(experiment.design, &factors);
         combinations.into_iter().map(|levels| self.cell(experiment, levels)).collect()
@@ -169,7 +169,7 @@ impl Plan {
         let known = |name: &str| {
             self.tier(name).ok_or_else(|| {
                 let all = self.tiers.iter().map(|tier| tier.name.as_str());
-                refused(format!("there is no tier \"{name}\""), suggest(name, all))
+                refused(format!("unknown tier \"{name}\""), suggest(name, all))
             })
         };
         let tier = work.tier.as_deref().map(known).transpose()?;
@@ -178,28 +178,28 @@ impl Plan {
         if let (Task::Probe(settings), Some(Served::Shaped(_))) = (&work.task, served)
             && settings.engine.contains(&Engine::Uring)
         {
-            return Err(refused("io_uring bypasses an emulated tier: give engine sync or direct".to_owned(), None));
+            return Err(refused("io_uring bypasses an emulated tier; use engine sync or direct".to_owned(), None));
         }
         let Some(name) = work.dataset() else {
             return match work.needs_data() {
-                true => Err(refused("no dataset to read: give one".to_owned(), None)),
+                true => Err(refused("missing `dataset`".to_owned(), None)),
                 false => Ok(()),
             };
         };
         let dataset = self.dataset(name).ok_or_else(|| {
             let all = self.datasets.iter().map(|dataset| dataset.name.as_str());
-            refused(format!("there is no dataset \"{name}\""), suggest(name, all))
+            refused(format!("unknown dataset \"{name}\""), suggest(name, all))
         })?;
         let is_workload = matches!(work.task, Task::Workload(_));
         if is_workload && !matches!(dataset.source, DatasetSource::Path(_)) {
-            let reason = format!("dataset \"{name}\" is made of images: a workload reads its own data, or a path");
+            let reason = format!("dataset \"{name}\" consists of images; a workload reads its own data or a path");
             return Err(refused(reason, None));
         }
         match (work.needs_data() || is_workload, &dataset.source, served) {
             (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
                 let (path, folder) = (path.escaped(), folder.escaped());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
-                Err(refused(format!("the dataset is at {path} and cannot be on {folder} too"), Some(hint)))
+                Err(refused(format!("the dataset is at {path} and cannot also be on {folder}"), Some(hint)))
             }
             _ => Ok(()),
         }
@@ -208,10 +208,8 @@ impl Plan {
     fn refuse_doubles(&self) -> Result<()> {
         let mut seen = HashSet::new();
         match self.cells.iter().find(|cell| !seen.insert(cell.id.as_str())) {
-            Some(double) => {
-                Err(Error::plan(format!("cell {}", double.id), "two cells have this id: a level is given twice"))
-            }
-            None if self.cells.is_empty() => Err(Error::plan("the study", "it has no experiment, so no cells")),
+            Some(double) => Err(Error::plan(format!("cell {}", double.id), "duplicate cell: a level is listed twice")),
+            None if self.cells.is_empty() => Err(Error::plan("the study", "no experiments")),
             None => Ok(()),
         }
     }
@@ -237,8 +235,8 @@ impl Plan {
         }
     }
 
-    /// Existing data must be there and suffice, and folders that are tiers must exist: data made on a mount point without its mount would
-    /// end up on another device.
+    /// Existing data must exist and suffice, and folders that are tiers must exist: data generated on a mount point
+    /// without its mount would end up on another device.
     ///
     /// # Errors
     /// [`Error::Plan`] with the tier or the dataset.
@@ -295,8 +293,8 @@ fn sweep(experiment: &mut ExperimentSpec) {
 fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {
     let place = || format!("tier \"{}\"", spec.name);
     let served = match (&spec.profile, &spec.path) {
-        (Some(_), Some(_)) => return Err(Error::plan(place(), "give profile or path, not both")),
-        (None, None) => return Err(Error::plan(place(), "give profile (hdd, ssd, optane, lustre) or path")),
+        (Some(_), Some(_)) => return Err(Error::plan(place(), "give `profile` or `path`, not both")),
+        (None, None) => return Err(Error::plan(place(), "give `profile` (hdd, ssd, optane, lustre) or `path`")),
         (None, Some(path)) => Served::Folder(path.clone()),
         (Some(profile), None) => Served::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
             place: format!("{}, profile", place()),

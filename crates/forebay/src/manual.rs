@@ -1,5 +1,7 @@
 //! `forebay completions` and `forebay man`: what shells and `man` read, made from the command line's own declaration.
 
+pub(crate) mod markdown;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -23,6 +25,10 @@ pub(crate) struct ManArgs {
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 
+    /// Format of the pages: for man, or Markdown with a command's subcommands on its page
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
     /// Write the pages of all commands into a folder, which is created where it is missing
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     out: Option<PathBuf>,
@@ -30,6 +36,41 @@ pub(crate) struct ManArgs {
     /// Replace existing files also where forebay did not write them
     #[arg(long, requires = "out")]
     force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Format {
+    #[default]
+    Man,
+    Markdown,
+}
+
+impl Format {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Man => Kind::ManPage,
+            Self::Markdown => Kind::Markdown,
+        }
+    }
+
+    fn page(self, command: &Command) -> Result<String> {
+        match self {
+            Self::Man => man_page(command),
+            Self::Markdown => Ok(markdown::page(command)),
+        }
+    }
+
+    /// The file names and texts of the pages of all commands.
+    fn pages(self, root: &Command) -> Result<Vec<(String, String)>> {
+        match self {
+            Self::Man => {
+                let mut commands = Vec::new();
+                collect(root, &mut commands);
+                commands.into_iter().map(|command| Ok((format!("{}.1", title(command)), man_page(command)?))).collect()
+            }
+            Self::Markdown => Ok(markdown::pages(root)),
+        }
+    }
 }
 
 pub(crate) fn completions(args: &CompletionsArgs, mut declared: Command) -> Result<Outcome> {
@@ -44,25 +85,23 @@ pub(crate) fn man(args: &ManArgs, declared: Command) -> Result<Outcome> {
     // Gives the commands below their whole names: `forebay-checkpoint-bench`.
     root.build();
     match &args.out {
-        Some(dir) => write_all(&root, dir, args.force),
+        Some(dir) => write_all(args.format, &root, dir, args.force),
         None => {
-            print_data(&page(find(&root, &args.command)?)?)?;
+            print_data(&args.format.page(find(&root, &args.command)?)?)?;
             Ok(Outcome::Met)
         }
     }
 }
 
-fn write_all(root: &Command, dir: &Path, force: bool) -> Result<Outcome> {
+fn write_all(format: Format, root: &Command, dir: &Path, force: bool) -> Result<Outcome> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))?;
-    let mut commands = Vec::new();
-    collect(root, &mut commands);
+    let pages = format.pages(root)?;
     let mut outputs = Outputs::beside([], force);
     // All names are looked at before the first page is written.
-    let files =
-        commands.iter().map(|command| outputs.file("--out", &dir.join(format!("{}.1", title(command))), Kind::ManPage));
+    let files = pages.iter().map(|(name, _)| outputs.file("--out", &dir.join(name), format.kind()));
     let files: Vec<Output> = files.collect::<Result<_>>()?;
-    for (file, command) in files.iter().zip(&commands) {
-        file.write(page(command)?.trim_end())?;
+    for (file, (_, text)) in files.iter().zip(&pages) {
+        file.write(text.trim_end())?;
     }
     print(&format!("{}: {}\n", dir.escaped(), count(files.len() as u64, "page")))?;
     Ok(Outcome::Met)
@@ -91,7 +130,7 @@ fn title(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-fn page(command: &Command) -> Result<String> {
+fn man_page(command: &Command) -> Result<String> {
     let version = concat!("forebay ", env!("CARGO_PKG_VERSION"));
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).source(version).manual("forebay").render(&mut page)?;

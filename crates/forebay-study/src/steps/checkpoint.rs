@@ -9,7 +9,7 @@ use super::{Failed, Stage, StepResult, Work, record};
 
 pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Refused> {
     Settings::check(settings)?;
-    let Some(Some(route)) = &work.checkpoint else { return Err("no tier to save to: give one".to_owned()) };
+    let Some(Some(route)) = &work.checkpoint else { return Err("missing `tier` to save to".to_owned()) };
     let route = route.clone().behind(work.burst.as_deref())?;
     route.check(settings.mode.first().copied())?;
     match settings.needs_burst().filter(|_| route.fast.is_none()) {
@@ -86,7 +86,7 @@ mod tests {
         let refused = |with: &[(&str, &str)]| work(with).check().unwrap_err();
         let both = [("tier", "hdd"), ("size", "1MB"), ("model", "alexnet")];
         assert_eq!(refused(&both), "give size or model, not both");
-        assert_eq!(refused(&[]), "no tier to save to: give one");
+        assert_eq!(refused(&[]), "missing tier to save to");
         assert_eq!(refused(&[("tier", "hdd"), ("mode", "burst")]), "burst saves need a tier in front: give burst");
         let said = refused(&[("tier", "hdd"), ("drain_rate", "9MB/s")]);
         assert_eq!(said, "drain_rate needs a tier in front: give burst");

@@ -50,10 +50,10 @@ impl Route {
     pub(super) fn check(&self, asked: Option<Mode>) -> Result<(), Refused> {
         match (&self.fast, asked) {
             (Some(fast), _) if *fast == self.slow => {
-                Err(format!("{fast} cannot be its own burst buffer: give another tier"))
+                Err(format!("{fast} cannot be its own burst buffer; name another tier"))
             }
             (Some(_), Some(Mode::Direct)) => {
-                Err("direct saves go straight to the last tier: omit the burst buffer".to_owned())
+                Err("direct saves go straight to the last tier; omit the burst buffer".to_owned())
             }
             (None, Some(Mode::Burst)) => Err("burst saves need a tier in front: give burst".to_owned()),
             _ => Ok(()),
@@ -107,9 +107,9 @@ mod tests {
         assert_eq!(said("hdd", Some(Mode::Async)), Ok(()));
         assert_eq!(said("hdd", Some(Mode::Burst)).unwrap_err(), "burst saves need a tier in front: give burst");
         let direct = said("optane → hdd", Some(Mode::Direct)).unwrap_err();
-        assert_eq!(direct, "direct saves go straight to the last tier: omit the burst buffer");
+        assert_eq!(direct, "direct saves go straight to the last tier; omit the burst buffer");
         let own = said("hdd → hdd", None).unwrap_err();
-        assert_eq!(own, "hdd cannot be its own burst buffer: give another tier");
+        assert_eq!(own, "hdd cannot be its own burst buffer; name another tier");
     }
 
     #[test]

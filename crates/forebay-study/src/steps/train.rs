@@ -20,7 +20,7 @@ pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), R
     match &work.checkpoint {
         // One level of a factor: the settings belong to its other levels.
         Some(None) => Ok(()),
-        None if work.burst.is_some() => Err("burst needs checkpoints: give checkpoint".to_owned()),
+        None if work.burst.is_some() => Err("`burst` needs `checkpoint`".to_owned()),
         None => settings.check_saves(None),
         Some(Some(route)) => {
             let route = route.clone().behind(work.burst.as_deref())?;

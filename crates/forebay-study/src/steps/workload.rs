@@ -40,7 +40,7 @@ impl WorkloadTask {
         match name {
             "workload" => self.workload = Some(value::text(level)?),
             "checkpoint.checkpoint_folder" | "dataset.data_folder" | "output.folder" | "storage.storage_root" => {
-                return Err("a study sets its own folders: use --data and --out".to_owned());
+                return Err("a study sets its own folders; use --data and --out".to_owned());
             }
             _ if is_key(name) => {
                 self.overrides.insert(name.to_owned(), level.clone());
@@ -68,13 +68,13 @@ impl WorkloadTask {
     }
 
     fn as_written(&self) -> Result<Workload, Refused> {
-        let Some(name) = self.workload.as_deref() else { return Err("no workload: give one".to_owned()) };
+        let Some(name) = self.workload.as_deref() else { return Err("missing `workload`".to_owned()) };
         let text = match (&self.text, builtin::find(name)) {
             (Some(text), _) => text,
             (None, Some(builtin)) => builtin.text,
             (None, None) => {
                 let known: Vec<&str> = builtin::all().iter().map(|builtin| builtin.name).collect();
-                return Err(format!("there is no workload \"{name}\"; built in are {}", known.join(", ")));
+                return Err(format!("unknown workload \"{name}\"; built-in workloads: {}", known.join(", ")));
             }
         };
         let overrides: Vec<String> =
@@ -86,7 +86,7 @@ impl WorkloadTask {
         Ok(read.workload)
     }
 
-    /// Why this machine or build cannot run it; `None` if nothing speaks against it.
+    /// Why this machine or build cannot run it; `None` if it can.
     pub(crate) fn unfit(&self, memory: Option<Bytes>) -> Option<String> {
         let workload = self.read().ok()?;
         if !forebay_dataset::is_built_in(workload.dataset.format) {
@@ -97,8 +97,9 @@ impl WorkloadTask {
         }
         let needed = Bytes(batches_bytes(&workload).saturating_mul(self.settings.all_accelerators()));
         let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_SHARE) as u64));
-        most.filter(|most| needed > *most)
-            .map(|most| format!("its batches need {needed} of memory, more than {most}, half of this machine's"))
+        most.filter(|most| needed > *most).map(|most| {
+            format!("its batches need {needed} of memory; at most {most}, half of this machine's memory, may be used")
+        })
     }
 }
 

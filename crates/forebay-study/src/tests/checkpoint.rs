@@ -58,10 +58,10 @@ fn a_tier_of_checkpoints_that_is_not_there_is_refused_with_the_nearest() {
         "\"fast → slow\"]\n[experiment.settings]\nsynthetic",
         "\"fats → slow\"]\n[experiment.settings]\nsynthetic",
     );
-    assert_eq!(said, "cell train/checkpoint=fats → slow: there is no tier \"fats\"");
+    assert_eq!(said, "cell train/checkpoint=fats → slow: unknown tier \"fats\"");
     assert_eq!(hint.unwrap(), "did you mean `fast`?");
     let (said, _) = refused("tier = [\"slow\",", "tier = [\"slo\",");
-    assert_eq!(said, "cell save/tier=slo: there is no tier \"slo\"");
+    assert_eq!(said, "cell save/tier=slo: unknown tier \"slo\"");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn what_a_cell_says_of_checkpoints_must_go_together() {
         "{said}"
     );
     let (said, _) = refused("size = \"100MB\"", "size = \"100MB\"\nmode = \"direct\"");
-    assert_eq!(said, "cell save/tier=fast → slow: direct saves go straight to the last tier: omit the burst buffer");
+    assert_eq!(said, "cell save/tier=fast → slow: direct saves go straight to the last tier; omit the burst buffer");
     let (said, _) = refused("repeats = 4", "repeats = 4\nwarmups = 0");
     assert!(
         said.starts_with("experiment \"save\", warmups: repeats are saves, of which exactly the first is dropped"),

@@ -120,7 +120,7 @@ fn files_that_lie_elsewhere_can_be_packed_too() {
     let plan = plan_of(&study);
     assert_eq!(
         plan.check_folders().unwrap_err().to_string(),
-        format!("dataset \"files\": {} is not there", set.display())
+        format!("dataset \"files\": {} does not exist", set.display())
     );
     fs::create_dir(&set).unwrap();
     let said = plan.check_folders().unwrap_err().to_string();
@@ -147,20 +147,20 @@ fn a_dataset_that_cannot_be_packed_is_refused() {
     let (said, hint) = refuse("of = \"files\"", "of = \"file\"");
     assert_eq!(
         (said.as_str(), hint.as_deref()),
-        ("dataset \"shards\", of: there is no dataset \"file\"", Some("did you mean `files`?"),)
+        ("dataset \"shards\", of: unknown dataset \"file\"", Some("did you mean `files`?"),)
     );
     let said = refused("of = \"files\"", "of = \"shards\"");
     assert_eq!(said, "dataset \"shards\", of: a dataset cannot be packed from itself");
     let circle = "[[dataset]]\nname = \"files\"\npack = \"tar\"\nof = \"shards\"\n";
     let said = refused("[[dataset]]\nname = \"files\"\nmake = \"caltech101\"\ncount = 12\n", circle);
-    assert_eq!(said, "dataset \"files\", of: \"shards\" is packed itself: give a dataset of image files");
-    assert_eq!(refused("of = \"files\"", ""), "dataset \"shards\": give of, the dataset to pack");
+    assert_eq!(said, "dataset \"files\", of: \"shards\" is packed itself; name a dataset of image files");
+    assert_eq!(refused("of = \"files\"", ""), "dataset \"shards\": `pack` needs `of`, the dataset to pack");
     let said = refused("pack = \"tfrecord\"", "");
-    assert_eq!(said, "dataset \"shards\": of names the dataset that is packed: give pack (tfrecord, tar, tensor)");
+    assert_eq!(said, "dataset \"shards\": `of` needs `pack` (tfrecord, tar, tensor)");
     let said = refused("pack = \"tfrecord\"", "pack = \"tar\"\nmake = \"imagenet\"");
-    assert_eq!(said, "dataset \"shards\": give make or pack, not both");
+    assert_eq!(said, "dataset \"shards\": give `make` or `pack`, not both");
     let said = refused("pack = \"tfrecord\"", "pack = \"tar\"\npath = \"x\"");
-    assert_eq!(said, "dataset \"shards\": give pack or path, not both");
+    assert_eq!(said, "dataset \"shards\": give `pack` or `path`, not both");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn absurd_sizes_are_refused() {
     is_refused(
         "path = \"set\"",
         "make = \"imagenet\"\ncount = 99999999999",
-        "dataset \"set\", count: give at most 10000000 images",
+        "dataset \"set\", count: at most 10000000 images are supported",
         None,
     );
     is_refused(
@@ -67,11 +67,11 @@ fn absurd_sizes_are_refused() {
     );
     let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let levels = format!("threads = [{0}]\nbatch = [{0}]", many.join(","));
-    is_refused("threads = [1, 2, 4]", &levels, "experiment \"all\": the study has more than 100000 cells", None);
+    is_refused("threads = [1, 2, 4]", &levels, "experiment \"all\": a study may have at most 100000 cells", None);
     is_refused(
         "dataset = \"set\"",
         "dataset = \"set\"\nrepeats = 1000000",
-        "experiment \"all\", repeats: give a number from 1 to 10000",
+        "experiment \"all\", repeats: expected a number from 1 to 10000",
         None,
     );
 }
@@ -81,16 +81,16 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
     is_refused(
         "dataset = \"set\"",
         "dataset = \"sett\"",
-        "cell all/read_only=false/threads=1: there is no dataset \"sett\"",
+        "cell all/read_only=false/threads=1: unknown dataset \"sett\"",
         Some("did you mean `set`?"),
     );
     is_refused(
         "threads = [1, 2, 4]",
         "tier = [\"hdd\", \"hd\"]",
-        "cell all/read_only=false/threads=1/tier=hd: there is no tier \"hd\"",
+        "cell all/read_only=false/threads=1/tier=hd: unknown tier \"hd\"",
         Some("did you mean `hdd`?"),
     );
-    is_refused("dataset = \"set\"", "", "cell all/read_only=false/threads=1: no dataset to read: give one", None);
+    is_refused("dataset = \"set\"", "", "cell all/read_only=false/threads=1: missing `dataset`", None);
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hhd\"",
@@ -113,51 +113,46 @@ fn contradictions_are_refused() {
     is_refused(
         "path = \"set\"",
         "path = \"set\"\nmake = \"imagenet\"",
-        "dataset \"set\": give make or path, not both",
+        "dataset \"set\": give `make` or `path`, not both",
         None,
     );
     is_refused(
         "path = \"set\"",
         "path = \"set\"\ncount = 3",
-        "dataset \"set\": count and seed apply only to generated data",
+        "dataset \"set\": `count` and `seed` apply only to generated data",
         None,
     );
-    let said = "dataset \"set\": give make (imagenet, caltech101), pack (tfrecord, tar, tensor) or path";
+    let said = "dataset \"set\": give `make` (imagenet, caltech101), `pack` (tfrecord, tar, tensor) or `path`";
     is_refused("path = \"set\"", "", said, None);
-    is_refused("profile = \"hdd\"", "", "tier \"hdd\": give profile (hdd, ssd, optane, lustre) or path", None);
+    is_refused("profile = \"hdd\"", "", "tier \"hdd\": give `profile` (hdd, ssd, optane, lustre) or `path`", None);
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hdd\"\npath = \"x\"",
-        "tier \"hdd\": give profile or path, not both",
+        "tier \"hdd\": give `profile` or `path`, not both",
         None,
     );
-    is_refused("name = \"one\"", "name = \"all\"", "experiment \"all\": the name is given twice", None);
+    is_refused("name = \"one\"", "name = \"all\"", "experiment \"all\": duplicate name", None);
     is_refused(
         "name = \"set\"",
         "name = \"../set\"",
-        "dataset \"../set\": a name is made of letters, digits, hyphens, points and underscores",
+        "dataset \"../set\": a name may contain letters, digits, hyphens, dots and underscores only",
         None,
     );
     is_refused(
         "threads = [1, 2, 4]",
         "threads = [1, 2, 1]",
-        "cell all/read_only=false/threads=1: two cells have this id: a level is given twice",
+        "cell all/read_only=false/threads=1: duplicate cell: a level is listed twice",
         None,
     );
     let settings = "read_only = [false, true]\n[experiment.settings]\nthreads = 4";
-    is_refused(
-        "read_only = [false, true]",
-        settings,
-        "experiment \"all\", settings.threads: it is a factor already",
-        None,
-    );
+    is_refused("read_only = [false, true]", settings, "experiment \"all\", settings.threads: already a factor", None);
 }
 
 #[test]
 fn a_dataset_with_a_place_of_its_own_cannot_lie_on_a_tier_that_is_a_folder() {
     let text = SMALL.replace("profile = \"hdd\"", "path = \"mnt\"").replace("threads = [1, 2, 4]", "tier = [\"hdd\"]");
     let error = Plan::new(parse(&text).unwrap(), Scale::Quick).unwrap_err();
-    assert!(error.to_string().ends_with("the dataset is at set and cannot be on mnt too"), "{error}");
+    assert!(error.to_string().ends_with("the dataset is at set and cannot also be on mnt"), "{error}");
     assert!(error.hint().unwrap().contains("make \"dataset\" the factor"));
 }
 
@@ -217,17 +212,17 @@ fn references_and_figures_speak_of_what_is_there() {
         with(&text.replace(change.0, change.1))
     };
     let refuse_reference = |change| refuse("[[dataset]]", &reference(change));
-    assert_eq!(refuse_reference(("\"all\"", "\"al\"")).0, "reference 1: there is no experiment \"al\"");
+    assert_eq!(refuse_reference(("\"all\"", "\"al\"")).0, "reference 1: unknown experiment \"al\"");
     let (said, hint) = refuse_reference(("speed_up", "speedup"));
-    assert_eq!(said, "reference 1: experiment \"all\" measures no \"speedup\"");
+    assert_eq!(said, "reference 1: experiment \"all\" does not measure \"speedup\"");
     assert_eq!(hint.unwrap(), "did you mean `speed_up`?");
     assert_eq!(refuse_reference(("threads = 2", "threads = 16")).0, "reference 1: threads has no level 16");
-    assert_eq!(refuse_reference(("1.65", "nan")).0, "reference 1: value and within must be numbers above 0");
-    let said = "reference 1: above must be a number above 0, and goes with within";
+    assert_eq!(refuse_reference(("1.65", "nan")).0, "reference 1: `value` and `within` must be numbers above 0");
+    let said = "reference 1: `above` must be a number above 0 and needs `within`";
     assert_eq!(refuse_reference(("1.65", "1.65\nabove = 0.2")).0, said);
     assert_eq!(refuse_reference(("1.65", "1.65\nwithin = 0.1\nabove = -1.0")).0, said);
     let figure = |text: &str| refuse("[[dataset]]", &with(&format!("[[figure]]\nid = \"f\"\ntitle = \"t\"\n{text}"))).0;
-    assert_eq!(figure("kind = \"bars\""), "figure \"f\": name the experiment to show");
+    assert_eq!(figure("kind = \"bars\""), "figure \"f\": missing `experiment`");
     let said = figure("kind = \"bars\"\nexperiment = \"all\"\nx = \"tier\"");
     assert_eq!(said, "figure \"f\": experiment \"all\" has no factor \"tier\"");
 }
@@ -235,10 +230,10 @@ fn references_and_figures_speak_of_what_is_there() {
 #[test]
 fn a_probe_that_cannot_be_is_refused() {
     let warmups = "run = \"probe\"\nwarmups = 0";
-    let said = "experiment \"one\", warmups: a probe always drops exactly its first run: give 1";
+    let said = "experiment \"one\", warmups: a probe always drops exactly its first run; set this to 1";
     is_refused("run = \"probe\"", warmups, said, None);
     let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
-    let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring bypasses an emulated tier: give engine sync or direct";
+    let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring bypasses an emulated tier; use engine sync or direct";
     is_refused("depth = [1, 8]", settings, said, None);
     let said =
         "cell one/block=1MB/depth=1: block: 1000000 is not a multiple of 512 bytes; use a binary unit, such as 128KiB";
@@ -252,7 +247,7 @@ fn a_train_cell_that_cannot_be_is_refused() {
         let error = Plan::new(parse(&format!("{SMALL}{text}{settings}")).unwrap(), Scale::Quick).unwrap_err();
         error.to_string()
     };
-    assert_eq!(train("steps = 3"), "cell train: no dataset to read: give one");
+    assert_eq!(train("steps = 3"), "cell train: missing `dataset`");
     assert_eq!(train("dataset = \"set\"\nsteps = 3\nepochs = 1"), "cell train: give steps or epochs, not both");
     assert_eq!(
         train("device = \"tpu\""),
@@ -289,7 +284,7 @@ fn a_dataset_is_inspected_once() {
         let text = "[[experiment]]\nname = \"look\"\nrun = \"inspect\"\ndataset = \"set\"\n";
         Plan::new(parse(&format!("{SMALL}{text}{rounds}")).unwrap(), Scale::Quick)
     };
-    let wanted = "a dataset is inspected once: give repeats = 1 and warmups = 0";
+    let wanted = "a dataset is inspected once; set repeats = 1 and warmups = 0";
     for rounds in ["repeats = 5", "warmups = 1", "repeats = 5\nwarmups = 1"] {
         let said = inspect(rounds).unwrap_err().to_string();
         assert_eq!(said, format!("experiment \"look\", repeats: {wanted}"), "{rounds}");
@@ -307,7 +302,7 @@ fn a_dataset_is_inspected_once() {
 fn a_study_without_cells_is_refused() {
     let error = Plan::new(parse("name = \"s\"\ntitle = \"t\"").unwrap(), Scale::Quick).unwrap_err();
     assert!(matches!(error, Error::Plan { .. }));
-    assert_eq!(error.to_string(), "the study: it has no experiment, so no cells");
+    assert_eq!(error.to_string(), "the study: no experiments");
 }
 
 #[test]
@@ -320,7 +315,7 @@ fn data_and_folders_that_are_not_made_must_be_there() {
     assert_eq!(error.to_string(), format!("tier \"hdd\": {} is not an existing folder", folder.display()));
     std::fs::create_dir(&folder).unwrap();
     let error = plan.check_folders().unwrap_err();
-    assert_eq!(error.to_string(), format!("dataset \"set\": {} is not there", set.display()));
+    assert_eq!(error.to_string(), format!("dataset \"set\": {} does not exist", set.display()));
     assert_eq!(error.hint().unwrap(), "--dataset set=PATH uses data elsewhere");
     std::fs::create_dir(&set).unwrap();
     let error = plan.check_folders().unwrap_err();

@@ -103,14 +103,14 @@ fn another_plan_is_refused_with_what_differs() {
         other => panic!("{other}"),
     };
     let other = |from: &str, to: &str| refuse(&plan_of(&SMALL.replace(from, to)));
-    assert_eq!(other("seed = 5", "seed = 6"), "seed is 5 there and 6 now");
+    assert_eq!(other("seed = 5", "seed = 6"), "seed was 5 and is now 6");
     let what = other("threads = [1, 2, 4]", "threads = [1, 2, 8]");
-    assert_eq!(what, "experiment all.factors.threads is [1,2,4] there and [1,2,8] now");
+    assert_eq!(what, "experiment all.factors.threads was [1,2,4] and is now [1,2,8]");
     let what = other("threads = [1, 2, 4]", "threads = [1, 2]");
-    assert_eq!(what, "cells is 9 there and 7 now; experiment all.factors.threads is [1,2,4] there and [1,2] now");
-    assert_eq!(other("path = \"set\"", "path = \"b\""), "dataset set.path is \"set\" there and \"b\" now");
+    assert_eq!(what, "cells was 9 and is now 7; experiment all.factors.threads was [1,2,4] and is now [1,2]");
+    assert_eq!(other("path = \"set\"", "path = \"b\""), "dataset set.path was \"set\" and is now \"b\"");
     let full = Plan::new(parse(SMALL).unwrap(), Scale::Full).unwrap();
-    assert_eq!(refuse(&full), "scale is \"quick\" there and \"full\" now");
+    assert_eq!(refuse(&full), "scale was \"quick\" and is now \"full\"");
     assert_eq!(fs::read(dir.path().join(RECORD)).unwrap(), before, "nothing was touched");
 }
 

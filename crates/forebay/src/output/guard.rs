@@ -150,7 +150,9 @@ impl Outputs {
 fn taken(path: &Path, kind: Kind) -> anyhow::Error {
     let what = match kind {
         Kind::Values => "the file exists",
-        Kind::Json | Kind::Page | Kind::Table | Kind::ManPage => "the file exists and was not written by forebay",
+        Kind::Json | Kind::Page | Kind::Table | Kind::ManPage | Kind::Markdown => {
+            "the file exists and was not written by forebay"
+        }
     };
     anyhow!("cannot write {}: {what}\nhint: choose another path, or replace it with --force", path.escaped())
 }

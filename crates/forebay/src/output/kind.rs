@@ -8,11 +8,8 @@ use std::time::Duration;
 use forebay_record::CsvLines;
 use serde::Deserialize;
 
-/// The schema of every JSON object we write that is neither a record nor a report.
-pub(super) const FINDINGS: &str = "forebay-findings/1";
-
-/// What the schemas of our JSON begin with. Manifests and markers of datasets have none of these.
-const SCHEMAS: [&str; 3] = ["forebay-record/", "forebay-report/", "forebay-findings/"];
+use super::schema::Schema;
+use crate::manual::markdown::MARK;
 
 /// The page's head is shorter than this up to its generator.
 const HEAD: u64 = 4096;
@@ -30,6 +27,8 @@ pub(crate) enum Kind {
     Table,
     /// A manual page: ours have forebay in their title.
     ManPage,
+    /// A page of the commands' reference: ours begin with a mark.
+    Markdown,
     /// An array or a model. Nothing in such a file says who wrote it, so none is ours.
     Values,
 }
@@ -45,6 +44,7 @@ impl Kind {
             Self::Page => Ok(start(path, HEAD)?.contains("<meta name=\"generator\" content=\"forebay ")),
             Self::Table => Ok(start(path, LINE)?.lines().next().is_some_and(is_our_header)),
             Self::ManPage => Ok(start(path, HEAD)?.lines().any(|line| line.starts_with(".TH forebay"))),
+            Self::Markdown => Ok(start(path, HEAD)?.starts_with(MARK)),
             Self::Values => Ok(false),
         }
     }
@@ -86,7 +86,7 @@ fn is_our_json(mut text: impl BufRead) -> bool {
         false => serde_json::from_reader(text).map(Some),
     };
     let schema = found.ok().flatten().and_then(|Ours { schema }| schema);
-    schema.is_some_and(|schema| SCHEMAS.iter().any(|ours| schema.starts_with(ours)))
+    schema.is_some_and(|schema| Schema::is_ours(&schema))
 }
 
 /// All but the schema is skipped without being kept: records may be large.
@@ -111,6 +111,7 @@ mod tests {
         for text in [
             r#"{"schema": "forebay-record/1", "cells": []}"#,
             r#"{"cells": [{"a": [1]}], "schema": "forebay-report/1"}"#,
+            r#"{"schema": "forebay-tier-list/1", "tiers": []}"#,
             r#"[{"schema": "forebay-findings/1"}, {}]"#,
         ] {
             assert!(is_ours(Kind::Json, "x.json", text), "{text}");
@@ -123,6 +124,7 @@ mod tests {
             "{}",
             r#"{"schema": 1}"#,
             r#"{"schema": "other/1"}"#,
+            r#"{"schema": "forebay-dataset/1"}"#,
             r#"{"of": {"schema": "forebay-record/1"}}"#,
             r#"{"note": "\"schema\": \"forebay-record/1\""}"#,
             r#"{"schema": "forebay-record/1""#,

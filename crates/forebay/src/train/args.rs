@@ -65,6 +65,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     saving: Saving,
 
+    /// Whole runs before the measured ones, not measured
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000), conflicts_with = "checkpoint_dir")]
+    warmups: u32,
+
+    /// Measured runs, each from fresh weights; median and spread are over these
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "checkpoint_dir")]
+    repeats: u32,
+
     /// Exit with status 1 if the accelerator computes for less than this fraction of the run
     #[arg(long, value_name = "FRACTION", value_parser = of(share), conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
@@ -101,8 +109,8 @@ impl Args {
             cuda_folders: crate::cuda::folders(),
             validate: self.validate,
             saves,
-            warmups: 0,
-            repeats: 1,
+            warmups: self.warmups as usize,
+            repeats: self.repeats as usize,
         };
         Ok((plan, notes))
     }

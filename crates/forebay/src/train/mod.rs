@@ -93,7 +93,11 @@ fn preview(plan: &Plan) -> Result<Outcome> {
         _ => preview.taken_by,
     };
     let (batch, saves) = (group_digits(plan.settings.batch as u64), saving::describe(plan).unwrap_or_default());
-    done(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}\n"))
+    let runs = match plan.warmups + plan.repeats {
+        1 => String::new(),
+        n => format!("; {} runs, warm-ups included", group_digits(n as u64)),
+    };
+    done(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}{runs}\n"))
 }
 
 /// Whether what was asked for was met. A run that was stopped did not do all that was asked.

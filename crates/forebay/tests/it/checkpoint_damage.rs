@@ -15,7 +15,12 @@ type Kind = (&'static str, fn(&Dir, &str), &'static str, bool);
 const KINDS: [Kind; 8] = [
     ("flipped", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[9000] ^= 1), "checksum", false),
     ("zeroed", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes.fill(0)), "is all zeros from offset 0", false),
-    ("torn", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[20_480..].fill(0)), "is torn at offset 20480", false),
+    (
+        "torn",
+        |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes[20_480..].fill(0)),
+        "is torn at offset 20480",
+        false,
+    ),
     ("truncated", |dir, at| dir.edit(&format!("{at}/{FILE}"), |bytes| bytes.truncate(7)), "is truncated: 7 of", true),
     ("missing", |dir, at| fs::remove_file(dir.path(format!("{at}/{FILE}"))).unwrap(), "is missing", true),
     (

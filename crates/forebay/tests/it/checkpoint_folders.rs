@@ -127,7 +127,7 @@ fn a_drain_brings_all_that_is_lacking_and_removes_nothing() {
     assert_eq!(names(&dir, "slow"), names(&dir, "fast"));
     assert_eq!(dir.tree("slow"), dir.tree("fast"));
     let again = json(&dir.met("checkpoint drain slow --burst-dir fast --json -"));
-    let schema = "forebay-findings/1";
+    let schema = "forebay-checkpoint-drain/1";
     assert_eq!(again, serde_json::json!({"schema": schema, "n_drained": 0, "n_undrained": 0, "errors": []}));
 }
 

@@ -60,6 +60,8 @@ impl Dir {
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        // Whoever runs the tests may have said how wide a terminal is.
+        command.env_remove("COLUMNS");
         // What outlives a run is the test's own, and the user's is not looked at.
         command.env("FOREBAY_HOME", self.path(".home"));
         // The tests run beside each other.
@@ -159,10 +161,27 @@ pub(crate) fn default_signals(command: &mut Command) {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let ran = Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+        let stderr = unfolded(&text(output.stderr));
+        let ran = Self { code: output.status.code(), stdout: text(output.stdout), stderr };
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         ran
     }
+}
+
+/// A text with the lines that were folded to fit a terminal made whole again: they continue four columns further in.
+pub(crate) fn unfolded(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    for line in text.split('\n') {
+        match lines.last_mut() {
+            Some(last) if indent(line) == indent(last) + 4 => {
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 /// Words a space apart, wherever the lines of a terminal end.

@@ -19,7 +19,7 @@ fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
 /// Every line fits, every obstacle has its price and its remedy.
 fn assert_whole(text: &str, found: &Value) {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert_eq!(found["schema"], "forebay-findings/1");
+    assert_eq!(found["schema"], "forebay-doctor/1");
     for check in found["checks"].as_array().unwrap() {
         let is_ok = check["state"] == "ok";
         assert!(["ok", "limited", "missing"].contains(&check["state"].as_str().unwrap()), "{check}");

@@ -285,7 +285,7 @@ fn data_that_is_not_there_is_refused_before_anything_is_run() {
     for line in ["--out out", "--dry-run"] {
         let said = dir.refused(&format!("study run tiny.toml --dataset set=/gone/set {line}"));
         let hint = "hint: --dataset set=PATH uses data elsewhere";
-        assert_eq!(said, format!("forebay: tiny.toml: dataset \"set\": /gone/set is not there\n{hint}\n"));
+        assert_eq!(said, format!("forebay: tiny.toml: dataset \"set\": /gone/set does not exist\n{hint}\n"));
     }
     assert_eq!(dir.names(""), ["tiny.toml"], "nothing was begun");
     std::fs::create_dir(dir.path("none")).unwrap();

@@ -51,12 +51,12 @@ fn names_that_name_nothing_are_refused() {
     let dir = with_tiny();
     assert_eq!(
         refused(&dir, "dataset = \"set\"", "dataset = \"sett\""),
-        "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no dataset \"sett\"\n\
+        "forebay: tiny.toml: cell read/read_only=false/threads=1: unknown dataset \"sett\"\n\
          hint: did you mean `set`?\n"
     );
     assert_eq!(
         refused(&dir, "tier = \"disk\"", "tier = \"disc\""),
-        "forebay: tiny.toml: cell read/read_only=false/threads=1: there is no tier \"disc\"\n\
+        "forebay: tiny.toml: cell read/read_only=false/threads=1: unknown tier \"disc\"\n\
          hint: did you mean `disk`?\n"
     );
     assert_eq!(
@@ -70,11 +70,11 @@ fn absurd_sizes_are_refused() {
     let dir = with_tiny();
     assert_eq!(
         refused(&dir, "quick = 12", "quick = 99999999999"),
-        "forebay: tiny.toml: dataset \"set\", count: give at most 10000000 images\n"
+        "forebay: tiny.toml: dataset \"set\", count: at most 10000000 images are supported\n"
     );
     let many: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let said = refused(&dir, "threads = [1, 2]", &format!("threads = [{0}]\nprefetch = [{0}]", many.join(",")));
-    assert_eq!(said, "forebay: tiny.toml: experiment \"read\": the study has more than 100000 cells\n");
+    assert_eq!(said, "forebay: tiny.toml: experiment \"read\": a study may have at most 100000 cells\n");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_study_that_is_not_there_is_named() {
     assert_eq!(
         dir.refused("study run chien2018"),
         "forebay: no study \"chien2018\", built in or as a file\n\
-         hint: did you mean `chien-2018`? forebay study list shows the built-in studies\n"
+         hint: did you mean `chien-2018`? `forebay study list` shows the built-in studies\n"
     );
     let said = dir.refused("study show gone.toml");
     assert_eq!(said, "forebay: cannot read gone.toml: No such file or directory (os error 2)\n");

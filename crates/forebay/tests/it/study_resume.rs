@@ -142,10 +142,10 @@ fn a_folder_that_holds_something_is_refused_with_what_to_do() {
     let hint = "hint: resume it with --resume, or give another --out";
     assert_eq!(dir.refused(RUN), format!("forebay: out: the folder is not empty\n{hint}\n"));
     let said = dir.refused(&format!("{RUN} --resume --scale full"));
-    let what = "out: this folder holds a run of another plan: scale is \"quick\" there and \"full\" now";
+    let what = "out: this folder holds a run of another plan: scale was \"quick\" and is now \"full\"";
     assert_eq!(said, format!("forebay: {what}\nhint: give another --out, or the study and flags of the first run\n"));
     dir.write("tiny.toml", TINY.replace("seed = 3", "seed = 4"));
-    assert!(dir.refused(&format!("{RUN} --resume")).contains("seed is 3 there and 4 now"));
+    assert!(dir.refused(&format!("{RUN} --resume")).contains("seed was 3 and is now 4"));
     dir.write("mine/thesis.tex", "x");
     let said = dir.refused("study run tiny.toml --out mine");
     assert_eq!(said, "forebay: mine: the folder is not empty\nhint: give another --out\n");

@@ -197,7 +197,7 @@ fn levels_that_name_nothing_are_refused() {
         "forebay: study.toml: experiment \"train\", settings.threads: \"cpus\": give a number from 1 to 1,024, or auto\n"
     );
     dir.write("study.toml", STUDY.replace("threads = 2", "threads = \"1..cores\""));
-    let said = "settings.threads: \"1..cores\": a range is for a factor: give one value\n";
+    let said = "settings.threads: \"1..cores\": a range is only allowed for a factor; give one value\n";
     assert!(dir.refused("study show study.toml").ends_with(said));
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use forebay_testing::{Reason, not_run};
 
-use crate::dir::{Dir, Ran};
+use crate::dir::{Dir, Ran, flat};
 use crate::process::is_root;
 
 /// The folder that a tier's data is in.
@@ -22,14 +22,22 @@ fn a_shaped_tier_comes_is_listed_and_goes() {
     let hdd = data(&dir, "hdd");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], format!("hdd: up: {hdd}"));
-    assert_eq!(lines[1], "  shaped in process to 163.0 MB/s read, 133.0 MB/s write, 8000 µs per request, 1 at a time");
-    assert!(lines[2].starts_with("lustre: up: "), "{said}");
+    assert_eq!(lines[1], "  shaped in process to 163.0 MB/s read, 133.0 MB/s write, 8000 µs per request,");
+    assert_eq!(lines[2], "      1 at a time");
+    assert!(lines[3].starts_with("lustre: up: "), "{said}");
     let listed = dir.met("tier list");
     let lines: Vec<&str> = listed.lines().collect();
-    assert_eq!(lines[0], "name    kind    state  read MB/s  write MB/s  at");
-    assert_eq!(lines[1], format!("hdd     shaped  up         163.0       133.0  {hdd}"));
-    let advice = lines[4].strip_prefix(&format!("hdd: not measured; run forebay probe {hdd} ")).unwrap();
-    assert!(advice.ends_with("--save hdd"), "{listed}");
+    assert_eq!(
+        lines[..2],
+        ["name    kind    state  read MB/s  write MB/s", "hdd     shaped  up         163.0       133.0"]
+    );
+    assert_eq!(lines[3], "Rates are limits; MB is 10^6 bytes.");
+    // A long path has a line of its own.
+    let flat = flat(&listed).replace(" \\ ", " ");
+    assert!(
+        flat.contains(&format!("hdd: data in {hdd} hdd: not measured; to measure it, run forebay probe {hdd} ")),
+        "{listed}"
+    );
     dir.write(".home/tiers/hdd/data/a/b", "12345");
     let said = dir.met("tier down hdd");
     assert!(said.starts_with("hdd: removed ") && said.ends_with(" with 1 file, 5 B of data\n"), "{said}");
@@ -155,7 +163,7 @@ fn a_damaged_state_is_listed_as_such() {
 }
 
 /// A cell as `forebay probe` saves it.
-fn cell(mode: &str, mb_per_s: f64) -> Value {
+pub(crate) fn probed(mode: &str, mb_per_s: f64) -> Value {
     json!({
         "mode": mode, "engine": "sync", "block": 1_048_576, "depth": 1, "mb_per_s": mb_per_s, "iops": 1.0,
         "latency_us": {"p50": 1.0, "p90": 1.0, "p99": 1.0, "p999": 1.0, "max": 1.0},
@@ -167,17 +175,17 @@ fn cell(mode: &str, mb_per_s: f64) -> Value {
 fn what_a_probe_measured_since_the_limits_were_set_is_shown() {
     let dir = Dir::new();
     let cells = [
-        cell("sequential-read", 150.0),
-        cell("sequential-read", 161.5),
-        cell("sequential-write", 131.2),
-        cell("random-read", 9.0),
+        probed("sequential-read", 150.0),
+        probed("sequential-read", 161.5),
+        probed("sequential-write", 131.2),
+        probed("random-read", 9.0),
     ];
     let record = json!({"schema": "forebay-record/1", "command": "probe", "cells": cells}).to_string();
     dir.met("tier up hdd ssd --shaped");
     dir.write(".home/ceilings/disk.json", record);
     dir.write(".home/ceilings/broken.json", "{");
     let listed = dir.met("tier list");
-    assert!(listed.contains("  read 161.5, write 131.2, random read 9.0 (disk)  "), "{listed}");
+    assert!(listed.contains("hdd: measured read 161.5, write 131.2, random read 9.0 MB/s by probe disk\n"), "{listed}");
     assert!(!listed.contains("hdd: not measured") && listed.contains("ssd: not measured"), "{listed}");
     let listed: Value = serde_json::from_str(&dir.met("tier list --json -")).unwrap();
     let measured = &listed["tiers"][0]["measured"];

@@ -84,11 +84,13 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     dir.write(".home/tiers/mine/data/file", vec![7; 1 << 20]);
     let listed = dir.met("tier list");
     assert!(listed.contains("mine  kernel  up "), "{listed}");
-    assert!(listed.contains(&format!("71.2        50.0       5,000  {data}\n")), "{listed}");
+    assert!(listed.contains("71.2        50.0       5,000\n") && listed.contains(&data), "{listed}");
     assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, nothing changed: "));
     let said = dir.refused("tier up mine --size 128MiB");
     assert!(
-        said.contains("mine already exists with image size 64 MiB; requested 128 MiB\nhint: run `forebay tier down mine`"),
+        said.contains(
+            "mine already exists with image size 64 MiB; requested 128 MiB\nhint: run `forebay tier down mine`"
+        ),
         "{said}"
     );
     assert!(dir.met("tier up mine --read 71234568B/s").starts_with("mine: limits changed: "));
@@ -173,7 +175,11 @@ fn a_tier_that_somebody_works_on_stays_up_and_they_are_named() {
     let mut worker = Command::new("cat").current_dir(dir.data("ssd")).stdin(Stdio::piped()).spawn().unwrap();
     let ran = dir.run("tier down");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains(&format!("is in use by cat ({})\nhint: end these processes", worker.id())), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(&format!("is in use by cat ({})\nhint: end these processes", worker.id())),
+        "{}",
+        ran.stderr
+    );
     assert!(dir.met("tier list").contains("ssd   kernel  up "));
     drop(worker.stdin.take());
     worker.wait().unwrap();

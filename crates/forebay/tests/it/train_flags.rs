@@ -27,6 +27,19 @@ fn batch_steps_and_epochs_decide_how_much_is_trained() {
 }
 
 #[test]
+fn repeats_are_kept_and_warm_ups_are_not() {
+    let dir = Dir::with_set();
+    let flags = format!("{EMULATED} --threads 2 --batch 8 --steps 2");
+    let cell = cell_of(&dir, &format!("{flags} --repeats 3 --warmups 1"));
+    assert_eq!(cell["samples"].as_array().unwrap().len(), 3, "{cell}");
+    assert_eq!(cell_of(&dir, &flags)["samples"].as_array().unwrap().len(), 1);
+    let planned = dir.met(&format!("train {flags} --repeats 3 --warmups 1 --dry-run"));
+    assert!(planned.ends_with("; 4 runs, warm-ups included\n"), "{planned}");
+    let refused = dir.refused(&format!("train {flags} --repeats 3 --checkpoint-dir saved --checkpoint-every 1"));
+    assert!(refused.contains("--repeats <N>") && refused.contains("--checkpoint-dir"), "{refused}");
+}
+
+#[test]
 fn so_many_threads_make_samples() {
     let dir = Dir::with_set();
     let n = more_threads_than_cores();

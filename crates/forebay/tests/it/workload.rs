@@ -42,7 +42,8 @@ fn json(text: &str) -> Value {
 fn every_built_in_workload_is_listed_and_can_be_shown() {
     let dir = Dir::new();
     let all = json(&dir.met("workload list --json -"));
-    let names: Vec<&str> = all.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        all["workloads"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"unet3d_h100") && names.contains(&"llama_70b") && names.len() >= 24, "{names:?}");
     let text = dir.met("workload list");
     for name in names {
@@ -57,8 +58,10 @@ fn show_says_the_plan_with_totals_bytes_steps_and_demand() {
 workload    tiny
 data        8 npz files of 1 sample, 32.8 KB; data/tiny
 sample      4.1 KB
-reader      batch 2, 2 read threads, prefetch 2, files in order, samples in order
-train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of compute per step; 4.0 ms at least; 65.5 KB read
+reader      batch 2, 2 read threads, prefetch 2, files in order, samples in
+            order
+train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of compute
+            per step; 4.0 ms at least; 65.5 KB read
 demand      8.2 MB/s per accelerator that never waits, 16.4 MB/s of all 2
 threshold   an AU of 0.1 %
 ";
@@ -110,6 +113,7 @@ fn check_names_every_key_that_is_refused_and_every_note() {
         assert!(told.starts_with(&format!("  line {number}: ")) && told.contains(near), "{told}");
     }
     let found = json(&dir.missed("workload check bad.yaml tiny.yaml --json -").stdout);
+    let found = &found["workloads"];
     assert_eq!((&found[0]["is_accepted"], &found[1]["is_accepted"]), (&false.into(), &true.into()));
     assert_eq!(found[0]["problems"].as_array().unwrap().len(), 2);
     assert!(found[0]["problems"][0]["line"].is_u64(), "{found}");
@@ -140,10 +144,9 @@ unet3d_h100: 8 accelerators on 1 host of 549.76 GB
 ";
     let text = dir.met(line);
     assert!(text.starts_with(wanted), "{text}");
-    assert!(
-        text.contains("\nuse: ++workload.dataset.num_files_train=28000 ++workload.dataset.num_subfolders_train="),
-        "{text}"
-    );
+    let overrides =
+        "\noverrides to use:\n  ++workload.dataset.num_files_train=28000\n  ++workload.dataset.num_subfolders_train=";
+    assert!(text.contains(overrides), "{text}");
     let size = json(&dir.met(&format!("{line} --hosts 2 --json -")));
     assert_eq!((&size["samples_for_memory"], &size["files"]), (&37_500.into(), &37_500.into()));
     assert!(dir.refused("workload size llama_7b --accelerators 8 --host-memory 1GiB").contains("it does not train"));

@@ -99,7 +99,7 @@ fn settings_are_named_as_a_study_has_them_and_agree_with_the_places() {
     assert_eq!(said, "steps between two checkpoints not given: give checkpoint_every");
     let said = refused(&[to("optane → hdd"), every(), ("burst", text("ssd"))]);
     assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
-    assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer: give another tier");
+    assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer; name another tier");
     let said = refused(&[to("hdd"), every(), ("checkpoint_mode", text("burst"))]);
     assert_eq!(said, "burst saves need a burst buffer: give burst");
     let burst = [to("hdd"), every(), ("burst", text("optane")), ("checkpoint_mode", text("burst"))];

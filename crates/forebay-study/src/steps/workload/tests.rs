@@ -49,9 +49,9 @@ fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
 #[test]
 fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
     let refused = |settings: &WorkloadTask| settings.check().unwrap_err();
-    assert_eq!(refused(&settings(&[])), "no workload: give one");
+    assert_eq!(refused(&settings(&[])), "missing workload");
     let said = refused(&settings(&[("workload", text("unet4d"))]));
-    assert!(said.starts_with("there is no workload \"unet4d\"; built in are "), "{said}");
+    assert!(said.starts_with("unknown workload \"unet4d\"; built-in workloads: "), "{said}");
     let said = refused(&unet3d(&[("reader.batchsize", Level::Integer(3))]));
     assert!(said.contains("reader.batchsize"), "{said}");
     let mut settings = unet3d(&[]);
@@ -133,7 +133,10 @@ fn batches_that_do_not_fit_into_memory_are_left_out_with_both_sizes() {
     assert_eq!(settings.unfit(Some(Bytes(2 * needed))), None);
     assert_eq!(settings.unfit(None), None, "what is not known leaves nothing out");
     let said = settings.unfit(Some(Bytes(2 * needed - 2))).unwrap();
-    assert_eq!(said, "its batches need 469.8 MB of memory, more than 469.8 MB, half of this machine's");
+    assert_eq!(
+        said,
+        "its batches need 469.8 MB of memory; at most 469.8 MB, half of this machine's memory, may be used"
+    );
 }
 
 #[test]
