@@ -35,6 +35,16 @@ fn word(word: &str) -> String {
     out
 }
 
+/// A help text without its `[default: …]`, and what that says; both are plain text.
+pub fn split_default(help: &str) -> (String, Option<&str>) {
+    let pieces = || {
+        let (before, rest) = help.split_once("[default: ")?;
+        let (default, after) = rest.split_once(']')?;
+        Some((format!("{}{after}", before.trim_end()), Some(default)))
+    };
+    pieces().unwrap_or_else(|| (help.to_owned(), None))
+}
+
 /// A code span.
 pub fn code(text: &str) -> String {
     format!("`{text}`")
@@ -79,6 +89,12 @@ mod tests {
         assert_eq!(prose("an <N> of *.yaml in ~/x"), "an \\<N\\> of \\*.yaml in \\~/x");
         assert_eq!(prose("with `--to <X>`, (--read, \"--write\")"), "with `--to <X>`, (`--read`, \"`--write`\")");
         assert_eq!(prose("as ++workload.a.b=c; a -- b"), "as `++workload.a.b=c`; a -- b");
+    }
+
+    #[test]
+    fn a_default_is_taken_out_of_its_help() {
+        assert_eq!(split_default("Rate [default: 1, or 2]\n\nMore"), ("Rate\n\nMore".to_owned(), Some("1, or 2")));
+        assert_eq!(split_default("Rate [1]"), ("Rate [1]".to_owned(), None));
     }
 
     #[test]
