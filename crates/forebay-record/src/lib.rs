@@ -62,7 +62,7 @@ pub use medium::{CacheEvidence, CacheState, Medium, TierKind};
 pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
 pub use probe::{Engine, Latency, LatencyBucket, ProbeCell, ProbeMode, ProbeRepeat};
 #[cfg(feature = "schema")]
-pub use schema::json_schema;
+pub use schema::{json_schema, study_schema};
 pub use series::{Column, Mark, Reads, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,

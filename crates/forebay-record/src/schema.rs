@@ -8,7 +8,10 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Value, json};
 
-use crate::{Cause, Cell, CheckpointCell, IngestCell, ProbeCell, Record, SCHEMA, StudyLine, TrainCell, WorkloadCell};
+use crate::{
+    Cause, Cell, CheckpointCell, ExperimentSpec, IngestCell, ProbeCell, Record, SCHEMA, StudyLine, StudySpec,
+    TrainCell, WorkloadCell,
+};
 
 /// In the dialect of draft 2020-12.
 pub fn json_schema() -> Value {
@@ -40,6 +43,39 @@ pub fn json_schema() -> Value {
     schema.to_value()
 }
 
+/// Of a study file: unlike in a record, most keys may be missing, and have a default.
+pub fn study_schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    let study = generator.subschema_for::<StudySpec>().to_value();
+    let mut definitions = generator.take_definitions(true);
+    // An experiment is read as a type of its own, which has no comments.
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.subschema_for::<ExperimentSpec>();
+    let recorded = generator.take_definitions(true).remove("ExperimentSpec").expect("it has a definition");
+    let experiment = &mut definitions["ExperimentSpec"];
+    experiment["description"] = recorded["description"].clone();
+    let keys = experiment["properties"].as_object_mut().expect("an experiment has keys");
+    keys.iter_mut().for_each(|(name, key)| key["description"] = recorded["properties"][name]["description"].clone());
+    let mut schema = json_schema!({"$ref": study["$ref"], "$defs": definitions});
+    RecursiveTransform(without_null).transform(&mut schema);
+    RecursiveTransform(make_words_plain).transform(&mut schema);
+    schema.to_value()
+}
+
+/// TOML has no null: a key is left out.
+fn without_null(schema: &mut Schema) {
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice["type"] != "null");
+    }
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace("`None`", "omitted");
+    }
+    schema.remove("format");
+}
+
 /// Each command has its own definition, which fixes the field `command`.
 fn record_of<C: Cell + JsonSchema>(generator: &mut SchemaGenerator) -> (String, Value) {
     let mut schema = Record::<C>::json_schema(generator).to_value();
@@ -61,6 +97,10 @@ pub(crate) fn by_cause(generator: &mut SchemaGenerator) -> Schema {
 fn make_plain(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");
+    make_words_plain(schema);
+}
+
+fn make_words_plain(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace("\n\n", "\r").replace('\n', " ").replace('\r', "\n\n").replace("`None`", "null");
     }

@@ -8,7 +8,7 @@ use super::check::place_of;
 use super::error::{Error, Result};
 
 /// Only these settings take counts of threads, requests or samples.
-const NUMBERS: &[&str] =
+pub const NUMBERS: &[&str] =
     &["batch", "batches", "depth", "device_prefetch", "epochs", "prefetch", "readers", "steps", "threads"];
 const WANTED: &str = "give a number, \"cores\", \"cores*N\", or a range of these for powers of two, as \"1..cores*2\"";
 const MAX: u64 = 1_000_000;

@@ -25,6 +25,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use cores::NUMBERS as COUNTED_IN_CORES;
 pub use data::make;
 pub use dataset::{DatasetPlan, DatasetSource};
 pub use error::{Error, Result};
@@ -35,4 +36,4 @@ pub use places::{FindPlacement, Making, Placement, Places, ToMake};
 pub use plan::{CellPlan, Plan, Served, TierPlan};
 pub use run::{At, Event, Outcome, Rest, run};
 pub use space::{Space, spaces};
-pub use steps::{Bench, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, like};
+pub use steps::{Bench, Declared, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, declared, like};

@@ -1,8 +1,9 @@
 //! Prints pages of `docs/` for `cargo xtask generate`: `record_schema json` the JSON Schema of records, `record_schema page` their
-//! page, `record_schema words` the vocabulary. `record_schema rewrite` reads a record of any known schema on stdin and writes it as
-//! this version does.
+//! page, `record_schema words` the vocabulary, `record_schema study` and `record_schema study-results` the beginning and the end of the
+//! page of study files. `record_schema rewrite` reads a record of any known schema on stdin and writes it as this version does.
 
 mod page;
+mod study;
 mod types;
 mod words;
 
@@ -17,8 +18,10 @@ fn main() -> ExitCode {
         Some("json") => Ok(format!("{:#}\n", forebay_record::json_schema())),
         Some("page") => Ok(page::page(&forebay_record::json_schema())),
         Some("words") => Ok(words::page()),
+        Some("study") => Ok(study::keys(&forebay_record::study_schema())),
+        Some("study-results") => Ok(study::results(&forebay_record::study_schema())),
         Some("rewrite") => rewritten(),
-        _ => Err("say json, page, words or rewrite".into()),
+        _ => Err("say json, page, words, study, study-results or rewrite".into()),
     };
     match printed {
         Ok(text) => {

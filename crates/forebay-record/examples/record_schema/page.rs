@@ -103,7 +103,7 @@ fn shared<'a>(types: &Types<'a>) -> Vec<&'a str> {
     found
 }
 
-fn metrics_of(step: Step, out: &mut String) {
+pub(crate) fn metrics_of(step: Step, out: &mut String) {
     out.push_str(&format!("\n### Metrics of {}\n\n", step.name()));
     if step == Step::Probe {
         out.push_str("Of each cell:\n\n");

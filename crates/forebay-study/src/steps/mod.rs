@@ -1,6 +1,7 @@
 //! What a cell does: one file per step, with its settings and their values.
 
 mod checkpoint;
+mod declared;
 mod ingest;
 mod inspect;
 mod probe;
@@ -13,12 +14,12 @@ use std::path::{Path, PathBuf};
 use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_bench::train::{KEEP, TrainSettings};
-use forebay_emulation::WorkloadSettings;
 use forebay_measure::{EXTRA_REPEATS, Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
 
+pub use declared::{Declared, declared};
 pub use probe::like;
 pub use route::Route;
 pub use workload::WorkloadTask;
@@ -105,7 +106,7 @@ impl Work {
 
     /// `None` if the name is no place of this step.
     fn set_place(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
-        if !places_of(self.step()).contains(&name) {
+        if !places_of(self.step()).any(|place| place == name) {
             return None;
         }
         let saves = self.step() == Step::Checkpoint;
@@ -158,7 +159,7 @@ impl Work {
     }
 
     pub(super) fn read(&mut self, dataset: &str) {
-        if places_of(self.step()).contains(&"dataset") {
+        if places_of(self.step()).any(|place| place == "dataset") {
             self.dataset = Some(dataset.to_owned());
         }
     }
@@ -182,31 +183,14 @@ fn one<S: Settings>(settings: &mut S, name: &str, level: &Level) -> Result<(), R
     settings.set(name, level)
 }
 
-fn places_of(step: Step) -> &'static [&'static str] {
-    match step {
-        Step::Ingest | Step::Inspect | Step::Workload => &["dataset", "tier"],
-        Step::Probe => &["like", "tier"],
-        Step::Train => &["dataset", "tier", "checkpoint", "burst"],
-        Step::Checkpoint => &["tier", "burst"],
-    }
+fn places_of(step: Step) -> impl Iterator<Item = &'static str> {
+    declared::places(step).iter().map(|(name, _)| *name)
 }
 
 pub(super) fn names(step: Step) -> Vec<&'static str> {
-    let settings = match step {
-        Step::Ingest => names_of::<IngestSettings>(),
-        Step::Probe => names_of::<ProbeSettings>(),
-        Step::Train => names_of::<TrainSettings>(),
-        Step::Inspect => Vec::new(),
-        Step::Checkpoint => names_of::<CheckpointSettings>(),
-        Step::Workload => [&["workload"][..], &names_of::<WorkloadSettings>()].concat(),
-    };
-    let mut names = [places_of(step), &settings].concat();
+    let mut names: Vec<&'static str> = declared(step).into_iter().map(|setting| setting.name).collect();
     names.sort_unstable();
     names
-}
-
-fn names_of<S: Settings>() -> Vec<&'static str> {
-    S::TABLE.iter().map(|setting| setting.name).collect()
 }
 
 /// Defaults that a command sweeps; in a study each becomes a factor.
