@@ -82,6 +82,11 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
     all().iter().find(|builtin| builtin.name == name)
 }
 
+/// Other names, each with the workload that it refers to.
+pub fn aliases() -> &'static [(&'static str, &'static str)] {
+    ALIASES
+}
+
 /// The workload that an alias refers to.
 pub fn alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(other, _)| *other == name).map(|(_, name)| *name)

@@ -34,7 +34,7 @@ pub mod size;
 mod spec;
 mod time;
 
-pub use check::{Checked, Note, Problem, line_of, read};
+pub use check::{Checked, Note, Problem, keys, line_of, read};
 pub use dataset::{FileShape, Part};
 pub use plan::Plan;
 pub use spec::{

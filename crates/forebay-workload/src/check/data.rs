@@ -1,5 +1,6 @@
 //! The sections on data: `storage`, `dataset`, `reader`.
 
+use super::keys::Role;
 use super::law;
 use super::section::Section;
 use super::tree::Tree;
@@ -136,6 +137,7 @@ fn parquet(mut section: Section<'_>) -> Parquet {
     section.count("row_group_size", 0, &mut parquet.row_group_rows);
     section.idle("read_mode", "ignored: a row group's columns are always read with the first of its rows");
     section.idle("generation_batch_size", "ignored: files are written one row group at a time");
+    section.declare("columns", Role::Honoured { value: "list of tables".to_owned() });
     match section.take("columns") {
         None => {}
         Some(Tree::List(items)) => {

@@ -1,11 +1,12 @@
 //! Parsing time distributions: a number of seconds, "224 ms", or a table with a type.
 
+use super::keys::Role;
 use super::section::{Section, no_unit, seconds};
 use super::tree::Tree;
 use crate::time::Time;
 
 #[derive(Clone, Copy)]
-enum Law {
+pub(super) enum Law {
     Normal,
     Uniform,
     Gamma,
@@ -13,7 +14,7 @@ enum Law {
     Poisson,
 }
 
-const LAWS: [(&str, Law); 5] = [
+pub(super) const LAWS: [(&str, Law); 5] = [
     ("normal", Law::Normal),
     ("uniform", Law::Uniform),
     ("gamma", Law::Gamma),
@@ -23,6 +24,7 @@ const LAWS: [(&str, Law); 5] = [
 
 /// Reads a distribution, and its deviation if that is a separate key.
 pub(super) fn read(section: &mut Section<'_>, key: &'static str, stdev_key: &'static str, target: &mut Time) {
+    section.declare(key, Role::Honoured { value: "seconds, or a [distribution](#distributions)".to_owned() });
     match section.take(key) {
         None => {}
         Some(Tree::Table(entries)) => *target = table(section.child(key, Tree::Table(entries))),
@@ -48,6 +50,7 @@ fn table(mut law: Section<'_>) -> Time {
     let which = law.choice("type", &LAWS).unwrap_or(Law::Normal);
     let stdev = if matches!(which, Law::Normal) { law.seconds("stdev").unwrap_or(0.0) } else { 0.0 };
     let mut part = |key, unit: fn(&str) -> Option<f64>| {
+        law.declare(key, Role::Honoured { value: "number".to_owned() });
         if !law.has(key) {
             law.refuse(key, "missing; this distribution needs it");
         }

@@ -1,7 +1,9 @@
 //! Parsing a workload: every key is honoured or refused by name.
 
 mod data;
+pub mod keys;
 mod law;
+mod meanings;
 mod overrides;
 mod phases;
 mod place;

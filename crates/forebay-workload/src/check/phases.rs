@@ -1,5 +1,6 @@
 //! The sections on the phases of a run: `model`, `workflow`, `train`, `evaluation`, `checkpoint`, `output`, `metric`.
 
+use super::keys::Role;
 use super::law;
 use super::section::{MOST_COUNT as MOST, Section};
 use super::tree::Tree;
@@ -18,6 +19,7 @@ pub(super) fn model(mut section: Section<'_>) -> Model {
     model.n_layers = section.count_or_none("num_layers", 1..=MOST_LAYERS);
     model.layer_parameters = section.counts("layer_parameters").unwrap_or_default();
     parallelism(section.below("parallelism"), &mut model.parallelism);
+    section.declare("transformer", Role::Honoured { value: "table".to_owned() });
     if let Some(value) = section.take("transformer") {
         model.transformer = Some(transformer(section.child("transformer", value)));
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use forebay_units::{Bytes, did_you_mean, parse_duration, suggest};
+use forebay_units::markdown::code;
+use forebay_units::{Bytes, did_you_mean, group_digits, parse_duration, suggest};
 
+use super::keys::{Key, Role};
 use super::tree::Tree;
 use super::{Note, Problem};
 use crate::spec::Element;
@@ -20,6 +22,9 @@ pub(super) struct Findings {
     pub(super) notes: Vec<Note>,
     pub(super) given: BTreeSet<String>,
     known: BTreeSet<String>,
+    /// What each key may be, in the order in which keys are read.
+    pub(super) keys: Vec<Key>,
+    declared: BTreeSet<String>,
 }
 
 impl Findings {
@@ -83,6 +88,18 @@ impl<'a> Section<'a> {
         self.findings.notes.push(Note { key, text: text.into() });
     }
 
+    /// Says what a key may be, for the list of all keys.
+    pub(super) fn declare(&mut self, key: &str, role: Role) {
+        let path = self.full(key);
+        if self.findings.declared.insert(path.clone()) {
+            self.findings.keys.push(Key { path, role });
+        }
+    }
+
+    fn takes(&mut self, key: &str, value: impl Into<String>) {
+        self.declare(key, Role::Honoured { value: value.into() });
+    }
+
     /// Takes out a key's value; null counts as missing.
     pub(super) fn take(&mut self, key: &'static str) -> Option<Tree> {
         self.known.push(key);
@@ -107,14 +124,16 @@ impl<'a> Section<'a> {
     }
 
     /// A key without effect here, and why.
-    pub(super) fn idle(&mut self, key: &'static str, why: &str) {
+    pub(super) fn idle(&mut self, key: &'static str, why: &'static str) {
+        self.declare(key, Role::Idle(why));
         if self.take(key).is_some() {
             self.note(key, why);
         }
     }
 
     /// A key that is not supported here, and why.
-    pub(super) fn impossible(&mut self, key: &'static str, why: &str) {
+    pub(super) fn impossible(&mut self, key: &'static str, why: &'static str) {
+        self.declare(key, Role::Refused(why));
         match self.take(key) {
             Some(Tree::Table(entries)) if entries.is_empty() => {}
             Some(_) => self.refuse(key, why),
@@ -134,6 +153,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        self.takes(key, "text");
         match self.take(key)? {
             Tree::Text(text) => Some(text),
             Tree::Int(number) => Some(number.to_string()),
@@ -142,6 +162,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn flag(&mut self, key: &'static str, target: &mut bool) {
+        self.takes(key, "`true` or `false`");
         let Some(value) = self.take(key) else { return };
         let word = match &value {
             Tree::Bool(value) => Some(*value),
@@ -178,6 +199,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn fraction(&mut self, key: &'static str, target: &mut f64) {
+        self.takes(key, "number from 0 to 1");
         match self.amount(key, no_unit) {
             Some(value) if value <= 1.0 => *target = value,
             Some(value) => self.refuse(key, format!("must be at most 1, is {value}; 0.9 means 90 %")),
@@ -187,12 +209,14 @@ impl<'a> Section<'a> {
 
     /// Bytes, which may be fractional, like DLIO's mean lengths.
     pub(super) fn length(&mut self, key: &'static str, target: &mut f64) {
+        self.takes(key, "bytes");
         if let Some(value) = self.amount(key, bytes) {
             *target = value;
         }
     }
 
     pub(super) fn seconds(&mut self, key: &'static str) -> Option<f64> {
+        self.takes(key, "seconds");
         self.amount(key, seconds)
     }
 
@@ -209,6 +233,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn count_within(&mut self, key: &'static str, bounds: RangeInclusive<u64>, target: &mut u64) {
         let (least, most) = bounds.into_inner();
+        self.takes(key, whole(least, most));
         match self.whole(key, no_unit) {
             Some(value) if value < least => self.refuse(key, format!("must be at least {least}, is {value}")),
             Some(value) if value > most => self.refuse(key, format!("must be at most {most}, is {value}")),
@@ -218,6 +243,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn bytes(&mut self, key: &'static str, target: &mut u64) {
+        self.takes(key, "whole bytes");
         if let Some(value) = self.whole(key, bytes) {
             *target = value;
         }
@@ -225,6 +251,7 @@ impl<'a> Section<'a> {
 
     /// A count; -1 means none, as in DLIO.
     pub(super) fn count_or_none(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
+        self.takes(key, format!("{}; -1 for none", whole(*bounds.start(), *bounds.end())));
         if self.is(key, &Tree::Int(-1)) {
             self.take(key);
             return None;
@@ -235,6 +262,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn counts(&mut self, key: &'static str) -> Option<Vec<u64>> {
+        self.takes(key, "list of whole numbers");
         let items = match self.take(key)? {
             Tree::List(items) => items,
             other => return self.wrong(key, "a list of whole numbers", &other),
@@ -248,6 +276,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        self.takes(key, words.iter().map(|(word, _)| code(word)).collect::<Vec<_>>().join(", "));
         let value = self.take(key)?;
         let word = match &value {
             Tree::Text(text) => text.as_str(),
@@ -270,6 +299,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn element(&mut self, key: &'static str, target: &mut Element) {
+        self.takes(key, "[element type](#element-types)");
         if let Some(element) = self.choice(key, &ELEMENTS) {
             *target = element;
         }
@@ -297,6 +327,14 @@ impl<'a> Section<'a> {
     }
 }
 
+/// A whole number in words.
+fn whole(least: u64, most: u64) -> String {
+    match most {
+        MOST_COUNT => format!("whole number from {least}"),
+        most => format!("whole number from {least} to {}", group_digits(most)),
+    }
+}
+
 /// A value as a number, including texts that YAML did not parse as one.
 pub(super) fn number_of(value: &Tree, unit: fn(&str) -> Option<f64>) -> Option<f64> {
     match value {
@@ -320,7 +358,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 }
 
 /// Names of element types: NumPy's, PyTorch's short names, and ours.
-const ELEMENTS: [(&str, Element); 29] = [
+pub(super) const ELEMENTS: [(&str, Element); 29] = [
     ("uint8", Element::U8),
     ("int8", Element::I8),
     ("uint16", Element::U16),

@@ -8,7 +8,7 @@ use super::tree::Tree;
 use super::{Note, Problem};
 
 /// Keys of DLIO 2.0 and earlier, and their present names.
-const MOVED: [(&str, &str); 13] = [
+pub(super) const MOVED: [(&str, &str); 13] = [
     ("data_reader", "reader"),
     ("dataset.record_length", "dataset.record_length_bytes"),
     ("dataset.record_length_stdev", "dataset.record_length_bytes_stdev"),
