@@ -108,11 +108,6 @@ fn documentation() -> Result<()> {
 pub fn build_like_tests(targets: &[&str]) -> Result<()> {
     ranks::need_mpi()?;
     python::cmake()?;
-    build_with_features(targets)
-}
-
-/// The same for targets that need neither MPI nor HDF5.
-pub fn build_with_features(targets: &[&str]) -> Result<()> {
     run(cargo(&["build", "--workspace", "--quiet", "--features", FEATURES]).args(targets))
 }
 
