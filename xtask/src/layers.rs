@@ -20,10 +20,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-pipeline", &["units", "storage", "format"]),
     ("forebay-dataset", &["units", "storage", "format", "record", "workload"]),
     ("forebay-measure", &["units", "storage", "pipeline", "checkpoint", "record", "observe"]),
+    ("forebay-plan", &["units", "record"]),
     ("forebay-probe", &["units", "storage", "record", "measure"]),
     (
         "forebay-bench",
-        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "measure"],
+        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "plan", "measure"],
     ),
     (
         "forebay-emulation",

@@ -7,6 +7,7 @@
 //! [`checkpoint`] saves and restores a state over tiers, beside the storage's own rates.
 
 pub mod checkpoint;
+mod explore;
 pub mod ingest;
 mod supply;
 pub mod train;

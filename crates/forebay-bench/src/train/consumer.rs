@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_pipeline::Batch;
 use forebay_train::{
-    Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Model, Network, Normalize,
-    Optimizer, PageLock, Settings, Shape, State, View,
+    Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Manner, Model, Network,
+    Normalize, Optimizer, PageLock, Settings, Shape, State, View,
 };
 use forebay_units::SystemClock;
 
@@ -110,9 +110,13 @@ impl Kind {
         }
     }
 
-    /// Whether it computes on the cores that prepare the samples.
-    pub(super) fn shares_cores(&self) -> bool {
-        self.blueprint().is_some_and(|print| matches!(print.device, Device::Cpu { .. }))
+    /// Threads that it computes with on the cores that prepare the samples.
+    pub(super) fn threads_on_cores(&self) -> usize {
+        match self {
+            Self::Network(Blueprint { device: Device::Cpu { threads }, .. }) => *threads,
+            Self::Emulated(Emulation { manner: Manner::Busy, .. }) => 1,
+            Self::Network(_) | Self::Emulated(_) => 0,
+        }
     }
 
     /// Whether it has its own memory, to which batches can be sent ahead.

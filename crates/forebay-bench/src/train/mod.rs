@@ -3,6 +3,7 @@
 //! Time is divided as the accelerator sees it. Any moment in which it computes counts as computation, whatever the host does; all
 //! others are a wait for data, a copy, a checkpoint, a validation, or other.
 
+mod advice;
 mod cell;
 mod consumer;
 mod data;

@@ -238,9 +238,10 @@ pub(super) fn run_on(
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step" };
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
-    let settled = Settled { trial: &trial, baseline, tuning, auto };
-    let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?;
-    record.cells.extend(made.map(|cell| TrainCell { disturbed: ran.disturbed[0], ..cell }));
+    let disturbed = ran.disturbed[0];
+    let settled = Settled { trial: &trial, baseline, tuning, auto, disturbed };
+    let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes, observer.cancel)?;
+    record.cells.extend(made);
     if ran.is_cut && observer.is_cancelled() {
         record.notes.push(rounds.interrupted(record.cells.len()));
     }

@@ -327,6 +327,16 @@ impl Source {
     }
 
     /// How many samples there are; of streamed ones, how many slots.
+    /// Stored sizes of up to `most` samples, evenly spaced; those that cannot be found out are left out.
+    pub fn sizes(&self, most: usize) -> Vec<u64> {
+        let step = self.index.places.len().div_ceil(most.max(1)).max(1);
+        let size = |place: &Place| match self.index.packing {
+            Packing::Files => self.storage.size(&self.index.files[place.file as usize]).ok(),
+            _ => Some(place.len),
+        };
+        self.index.places.iter().step_by(step).filter_map(size).collect()
+    }
+
     pub fn n_samples(&self) -> usize {
         self.index.len()
     }
