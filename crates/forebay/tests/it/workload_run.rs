@@ -56,7 +56,7 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
     let ran = dir.missed(&slow);
     assert!(ran.stderr.contains("below the required 99 %"), "{}", ran.stderr);
     assert!(flat(&ran.stdout).contains(" required: missed"), "{}", ran.stdout);
-    assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a share above 0, up to 1"));
+    assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a fraction above 0, up to 1"));
 }
 
 #[test]
