@@ -158,7 +158,10 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
     assert!(said.contains("must not lie inside one another"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 900TB");
-    assert!(said.contains("the benchmark needs 1800.00 TB and ") && said.contains("give a smaller --size"), "{said}");
+    assert!(
+        said.contains("the benchmark needs 1800.00 TB, but only ") && said.contains("give a smaller --size"),
+        "{said}"
+    );
     let said = dir.refused("checkpoint bench slow --size 3");
     assert!(said.contains("give a size from 4 B to 1000.00 TB"), "{said}");
     let said = dir.refused("checkpoint bench slow --drain-rate 1MB");

@@ -62,7 +62,7 @@ fn tensor_shards_keep_their_size_unless_another_is_asked_for() {
     assert_eq!(output("--dtype u8 --layout nchw"), "48x40 u8 nchw");
     assert_eq!(output("--size 20"), "20x20 f32 nhwc");
     let said = dir.refused("ingest shards --scaled");
-    assert_eq!(said, "forebay: shards: the images are decoded already, so scaled decoding has no effect\n");
+    assert_eq!(said, "forebay: shards: the images are already decoded, so scaled decoding has no effect\n");
 }
 
 #[test]
