@@ -40,7 +40,7 @@ pub enum Error {
     Rank(#[from] Failed),
     #[error(transparent)]
     Plan(#[from] forebay_workload::Problem),
-    #[error("rank {rank} has a different plan than the first rank: {what}")]
+    #[error("the plan of rank {rank} differs from that of the first rank: {what}")]
     OtherPlan { rank: u64, what: String },
     #[error("{}: checkpoints need {needed}, but only {free} are free", path.escaped())]
     TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },

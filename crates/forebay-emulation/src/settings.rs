@@ -82,8 +82,8 @@ impl WorkloadSettings {
         let loader = self.dlio_decode_mb_per_s.map(|rate| {
             format!(
                 "DLIO's PyTorch loader is emulated: every worker makes whole batches of files in order, without shuffling, and the workers \
-                 of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and decoding is emulated by waiting
-                 not computed"
+                 of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and decoding is emulated by \
+                 waiting"
             )
         });
         let (bytes, time) = (self.shrink_bytes, self.shrink_time);

@@ -108,8 +108,8 @@ fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankR
 fn amplified(totals: &WorkloadTotals) -> String {
     let device = totals.bytes_device.unwrap_or(0);
     format!(
-        "block devices delivered {}, but {} were read: the kernel reads ahead, or other parts of this process read too; the device \
-         rate includes all of this and does not show how much of the data was in memory",
+        "block devices delivered {}, but only {} were read: the kernel reads ahead, or other parts of this process read too; the \
+         device rate includes all of this and does not show how much of the data was in memory",
         Bytes(device),
         Bytes(totals.bytes_moved)
     )
@@ -264,7 +264,7 @@ mod tests {
         let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
         let texts = warnings(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
         assert!(
-            texts.iter().any(|text| text.starts_with("block devices delivered 1.5 KB, but 1.0 KB were read")),
+            texts.iter().any(|text| text.starts_with("block devices delivered 1.5 KB, but only 1.0 KB were read")),
             "{texts:?}"
         );
         let evidence =
