@@ -109,7 +109,7 @@ fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_non
     assert_eq!(gone, dir.refused("train --synthetic --device cuda:1000 --steps 1"));
     for line in ["checkpoint bench slow --device cuda", "checkpoint bench slow --size 1MB --device cuda"] {
         let said = dir.refused(line);
-        assert!(said.contains("--device applies to a network's state: give --model"), "{said}");
+        assert!(said.contains("--device applies only to a network's state: give --model"), "{said}");
     }
     let said = dir.refused("checkpoint bench slow --size 1MB --model alexnet-small");
     assert!(said.contains("give --size or --model, not both"), "{said}");
