@@ -67,7 +67,7 @@ fn a_tier_of_checkpoints_that_is_not_there_is_refused_with_the_nearest() {
 #[test]
 fn what_a_cell_says_of_checkpoints_must_go_together() {
     let (said, _) = refused("checkpoint_every = 20\n", "");
-    assert!(said.starts_with("cell train/checkpoint=slow: steps between two checkpoints not given"), "{said}");
+    assert!(said.starts_with("cell train/checkpoint=slow: checkpoint interval missing"), "{said}");
     let (said, _) = refused("checkpoint_every = 20", "checkpoint_every = 0");
     assert!(
         said.starts_with("experiment \"train\", settings.checkpoint_every: 0: give a whole number from 1 "),

@@ -46,7 +46,7 @@ fn a_level_of_another_type_is_refused_with_its_key() {
         is_refused(from, to, &format!("{all}{said}"), None);
     }
     let one = "experiment \"one\", factors.block: ";
-    let wanted = "give a size from 1 B to 1.07 GB, as 1MiB";
+    let wanted = "give a size from 1 B to 1.07 GB, such as 1MiB";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"9TB\"]", &format!("{one}\"9TB\": {wanted}"), None);
 }
 

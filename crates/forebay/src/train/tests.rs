@@ -128,7 +128,7 @@ fn a_flag_that_would_do_nothing_is_refused() {
         ("--synthetic --epochs 2", "a synthetic batch has no epochs: give --steps"),
         ("set --steps 2 --epochs 2", "give --steps or --epochs, not both"),
         ("set --accelerator emulated:1ms --device cpu", "omit --device"),
-        ("set --accelerator emulated:1ms --lr 0.1", "so --lr would be ignored"),
+        ("set --accelerator emulated:1ms --lr 0.1", "so --lr would have no effect"),
         ("set --device-prefetch 1", "--device-prefetch needs a GPU"),
         ("set --checkpoint-every 3", "needs checkpoints: give --checkpoint-dir"),
     ] {

@@ -113,7 +113,7 @@ fn where_there_is_no_gpu_an_auto_cell_says_that_it_is_emulated() {
     }
     let note = cell["notes"][0].as_str().unwrap();
     assert!(note.starts_with("no CUDA device here ("), "{note}");
-    assert!(note.ends_with("): an accelerator of 1ms per step is emulated"), "{note}");
+    assert!(note.ends_with("): emulating an accelerator with 1ms per step"), "{note}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn what_makes_no_tier_is_refused_before_anything_is_made() {
         ("hdd ../x", "hint: use at most 64 letters, digits, - and _"),
         ("hdd --read 1B/s", "hint: use at least 64 KB/s"),
         ("hdd --read 99999999GB/s", "hint: use at most 1 TB/s"),
-        ("hdd --read 5furlongs/s", "give a rate above 0, as 100MB/s"),
+        ("hdd --read 5furlongs/s", "give a rate above 0, such as 100MB/s"),
         ("hdd --iops 0", "--iops"),
         ("hdd --fs btrfs", "\"btrfs\" is not one of ext4, xfs"),
         ("hdd --dir nowhere", "nowhere"),

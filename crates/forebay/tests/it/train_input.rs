@@ -40,7 +40,7 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
     let dir = Dir::with_set();
     let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
     dir.write("list", list);
-    let wanted = "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n\
+    let wanted = "forebay: list: the samples have no labels; a network needs labels, an emulated accelerator does not\n\
                   hint: --accelerator emulated:224ms emulates the network instead\n";
     assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
     assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
@@ -62,7 +62,7 @@ fn a_word_in_place_of_a_class_number_is_named() {
     dir.write("list", list("-1"));
     let said = dir.refused("train list --model resnet-small --batch 4");
     let no_labels =
-        "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n";
+        "forebay: list: the samples have no labels; a network needs labels, an emulated accelerator does not\n";
     assert_eq!(said, format!("{no_labels}hint: {}", wanted("-1")));
     dir.write("list", list("99999999999"));
     let said = format!("forebay: list: {}", wanted("99999999999"));
@@ -90,7 +90,7 @@ fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so
     }
     let record = record_of(&dir, "flat --model resnet-small --batch 4 --threads 1 --baseline 0");
     assert_eq!(record["cells"][0]["classes"], 1);
-    assert_eq!(record["notes"][0], "only one class, so there is nothing to learn: the loss is 0");
+    assert_eq!(record["notes"][0], "the data has only one class, so the loss is 0 and nothing is learnt");
 }
 
 #[test]

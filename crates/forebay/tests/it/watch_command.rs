@@ -170,7 +170,7 @@ fn the_totals_name_time_memory_faults_and_delay() {
         Ok(switch) if switch.trim() == "1" => assert!(!delay.contains("sysctl"), "{delay}"),
         _ => {
             let hint =
-                "– (the kernel does not count it; root may run `sysctl kernel.task_delayacct=1` before the command)";
+                "– (the kernel does not count it; as root, run `sysctl kernel.task_delayacct=1` before the command)";
             assert_eq!(delay, hint);
         }
     }

@@ -96,7 +96,7 @@ fn settings_are_named_as_a_study_has_them_and_agree_with_the_places() {
     assert_eq!(said, "checkpoint_every needs checkpoints: give checkpoint");
     assert!(refused(&[("burst", text("optane"))]).starts_with("burst needs checkpoints: "));
     let said = refused(&[to("hdd")]);
-    assert_eq!(said, "steps between two checkpoints not given: give checkpoint_every");
+    assert_eq!(said, "checkpoint interval missing: give checkpoint_every");
     let said = refused(&[to("optane → hdd"), every(), ("burst", text("ssd"))]);
     assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
     assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer; name another tier");
