@@ -98,7 +98,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     record.series = Some(series);
     record.notes.extend(notes);
     if let Some(profile) = &placement.kernel {
-        record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
+        record.cells.iter_mut().for_each(|cell| resolve_paths(cell, &profile.name));
     }
     json.give_record(&record)?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 }
 
 /// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
-fn stand_on(cell: &mut ProbeCell, kernel: &str) {
+fn resolve_paths(cell: &mut ProbeCell, kernel: &str) {
     match &mut cell.medium.tier {
         Some(shaped) => shaped.push_str(&format!(" on {kernel}")),
         None => cell.on_kernel_tier(kernel),

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_crash_cuts_off_an_index_stands_only_beside_its_own_data() {
+    fn wherever_a_crash_cuts_off_an_index_placemently_beside_its_own_data() {
         let n_acts = replaced(tempfile::tempdir().unwrap().path()).1.len();
         assert_eq!(n_acts, 9, "an index less, four names, and a sync after each kind");
         for n in 0..=n_acts {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_record::Step;
-use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, Rest, Task, spaces};
+use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, Remaining, Task, spaces};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, find_placement};
@@ -15,7 +15,7 @@ use crate::output::{Outcome, done, remark};
 /// What is said of an experiment of which nothing is known before it is run.
 const NOT_KNOWN: &str = "reads and time not known";
 
-pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> Result<Outcome> {
+pub(super) fn show(plan: &Plan, data: &Path, rest: &Remaining, is_resumed: bool) -> Result<Outcome> {
     let places = Places::new(plan, data);
     for dataset in &plan.datasets {
         if let DatasetSource::Path(path) = &dataset.source {
@@ -65,13 +65,13 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
 }
 
 /// The cells that would be run, experiment by experiment.
-fn in_order<'a>(plan: &'a Plan, rest: &Rest) -> Vec<&'a CellPlan> {
+fn in_order<'a>(plan: &'a Plan, rest: &Remaining) -> Vec<&'a CellPlan> {
     let mut numbers = rest.cells.clone();
     numbers.sort_unstable();
     numbers.into_iter().map(|number| &plan.cells[number]).collect()
 }
 
-fn done_words(rest: &Rest) -> String {
+fn done_words(rest: &Remaining) -> String {
     let kinds = [(rest.n_failed, "failed"), (rest.n_left_out, "left out")].into_iter().filter(|(n, _)| *n > 0);
     let kinds: Vec<String> = kinds.map(|(n, word)| format!("{n} {word}")).collect();
     let of_these = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
@@ -79,7 +79,7 @@ fn done_words(rest: &Rest) -> String {
 }
 
 /// A line a cell: what is done, and what would be run, in its order.
-fn cell_lines(plan: &Plan, rest: &Rest) -> String {
+fn cell_lines(plan: &Plan, rest: &Remaining) -> String {
     let mut text = String::new();
     let left: HashSet<&str> = rest.cells_of(plan).map(|cell| cell.id.as_str()).collect();
     for cell in plan.cells.iter().filter(|cell| !left.contains(cell.id.as_str())) {

@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use forebay_record::{Environment, Scale, StudyHead, StudySpec};
 use forebay_study::{
-    DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
-    begun_on, data_of, data_to_keep, make, spaces,
+    Backing, DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Remaining, Steps,
+    data_of, data_to_keep, environment_of, make, spaces,
 };
 use forebay_units::{PathText, count, escaped_words, shell_word};
 
@@ -65,7 +65,7 @@ struct Run<'a> {
     out: PathBuf,
     data: PathBuf,
     folder: Folder,
-    rest: Rest,
+    rest: Remaining,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         Outputs::beside(read_by(&plan), false).folder("--out", out)?;
     }
     let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
-    plan.leave_out_what_has_no_room(&data);
+    plan.leave_out_too_large(&data);
     if args.dry_run {
         let (rest, data) = dry(args, &plan, data).map_err(|error| explained(None, error))?;
         return dry_run::show(&plan, &data, &rest, args.resume);
@@ -114,18 +114,18 @@ fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
 }
 
 /// What a run would do, and where its data lies; of one that is gone on with, what it has not done.
-fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Rest, PathBuf)> {
-    let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Rest::whole(plan), data)) };
+fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Remaining, PathBuf)> {
+    let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Remaining::whole(plan), data)) };
     let environment = forebay_measure::describe_environment(there(&data), env!("CARGO_PKG_VERSION"));
-    let run = Folder::look(out, &head_of(plan, environment, &data))?;
+    let run = Folder::read(out, &head_of(plan, environment, &data))?;
     let data = args.data.clone().unwrap_or_else(|| data_of(out, &run.head).0);
-    Ok((Rest::after(plan, &run, args.retry_failed), data))
+    Ok((Remaining::after(plan, &run, args.retry_failed), data))
 }
 
 /// The plan for this machine; of a run that is gone on with, for the machine it was begun on, whose cells it has.
 fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
-    let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
-    match begun_on.filter(|machine| machine.n_cores > 0) {
+    let environment_of = args.out.as_ref().filter(|_| args.resume).and_then(|out| environment_of(out));
+    match environment_of.filter(|machine| machine.n_cores > 0) {
         Some(machine) => Plan::for_cores(spec, args.scale, machine.n_cores),
         None => Plan::new(spec, args.scale),
     }
@@ -133,9 +133,9 @@ fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
 
 /// Refuses folders of tiers that are not up: the disk below them would be measured.
 fn check_tiers(plan: &Plan) -> Result<()> {
-    plan.tiers.iter().try_for_each(|tier| match &tier.served {
-        Served::Folder(path) => crate::tier::placement(path).map(drop),
-        Served::Shaped(_) => Ok(()),
+    plan.tiers.iter().try_for_each(|tier| match &tier.backing {
+        Backing::Folder(path) => crate::tier::placement(path).map(drop),
+        Backing::Shaped(_) => Ok(()),
     })
 }
 
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
         let data = given.clone().unwrap_or_else(|| home.join(DATA));
         let head = head_of(plan, environment(&data), &data_to_keep(&home, &data));
         if !args.resume {
-            let rest = Rest::whole(plan);
+            let rest = Remaining::whole(plan);
             spaces(&Places::new(plan, &data), rest.cells_of(plan).collect::<Vec<_>>())
                 .iter()
                 .try_for_each(|space| space.check())?;
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         }
         let (mut folder, run) = Folder::resume(&out, &head)?;
         let (data, lay) = given.map_or_else(|| data_of(&home, &run.head), |given| (given, None));
-        let rest = Rest::after(plan, &run, args.retry_failed);
+        let rest = Remaining::after(plan, &run, args.retry_failed);
         if !rest.cells.is_empty() && !folder.is_new() {
             if let Some(lay) = lay {
                 let (lay, data) = (lay.escaped(), data.escaped());

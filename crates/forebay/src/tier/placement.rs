@@ -24,7 +24,7 @@ pub(crate) fn placement(data: &Path) -> Result<Placement> {
     // Without a home there are no tiers.
     let Ok(registry) = registry() else { return Ok(Placement::default()) };
     let Some(tier) = registry.ground(data)? else { return Ok(Placement::default()) };
-    let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
+    let mut notes = vec![format!("the data is on tier {}: {}", tier.name, describe(&tier))];
     if tier.status()?.reaches_caller == Some(false) {
         notes.push(format!(
             "the limits of the tier {} do not apply to this process's control group; `forebay tier up` from this group sets \

@@ -82,7 +82,7 @@ pub(super) fn describe(plan: &Plan) -> Option<String> {
 
 /// A note on the data's place, said of a folder of checkpoints and by its own flags.
 fn of_folder(note: &str, which: &str) -> String {
-    let note = note.replacen("the data lies", &format!("--{which}-dir lies"), 1);
+    let note = note.replacen("the data is", &format!("--{which}-dir is"), 1);
     note.replacen("--tier ", &format!("--{which}-tier "), 1)
 }
 
@@ -92,9 +92,8 @@ mod tests {
 
     #[test]
     fn a_note_names_the_flags_of_its_folder() {
-        let both =
-            "both limits act: --tier hdd is shaped in this process, on top of what the kernel allows the tier ssd";
-        assert!(of_folder(both, "checkpoint").starts_with("both limits act: --checkpoint-tier hdd is shaped"));
-        assert_eq!(of_folder("the data lies on the tier ssd", "burst"), "--burst-dir lies on the tier ssd");
+        let both = "both limits apply: --tier hdd is shaped in this process, on top of the kernel's limits of tier ssd";
+        assert!(of_folder(both, "checkpoint").starts_with("both limits apply: --checkpoint-tier hdd is shaped"));
+        assert_eq!(of_folder("the data is on tier ssd", "burst"), "--burst-dir is on tier ssd");
     }
 }

@@ -43,7 +43,7 @@ impl Asked<'_> {
             self.check_scratch()?;
         }
         let (place, notes) = tier::place(&dir, None)?;
-        let notes = notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        let notes = notes.iter().map(|note| note.replacen("the data is", "checkpoints are", 1)).collect();
         Ok(Chosen { place, stays, notes })
     }
 

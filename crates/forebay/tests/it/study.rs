@@ -264,7 +264,7 @@ fn a_tier_that_was_brought_up_is_recognised() {
             (&cell["measured"]["ingest"]["medium"]["tier"], &cell["measured"]["ingest"]["medium"]["kind"]),
             (&"ssd".into(), &"shaped".into())
         );
-        assert!(record::notes(&cell)[0].starts_with("the data lies on the tier ssd: "), "{cell}");
+        assert!(record::notes(&cell)[0].starts_with("the data is on tier ssd: "), "{cell}");
     }
 }
 

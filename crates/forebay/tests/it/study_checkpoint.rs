@@ -144,7 +144,7 @@ fn a_cell_whose_checkpoints_have_no_place_fails_and_can_be_tried_again() {
     assert!(missed.stdout.contains("3 of 3 cells done, 2 failed; "), "{}", missed.stdout);
     let first = cells(&dir, "out");
     let error = cell(&first, "train/checkpoint=slow")["error"].as_str().unwrap();
-    assert!(error.starts_with("cannot make ") && error.contains("checkpoints-slow: "), "{error}");
+    assert!(error.starts_with("cannot create ") && error.contains("checkpoints-slow: "), "{error}");
     assert!(cell(&first, "train/checkpoint=none")["error"].is_null());
     fs::remove_file(dir.path("disk/forebay-data/checkpoints-slow")).unwrap();
     let done = dir.run(&format!("{line} --resume --retry-failed"));

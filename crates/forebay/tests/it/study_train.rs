@@ -161,7 +161,7 @@ fn packed_data_is_planned_kept_and_can_be_ones_own() {
 }
 
 #[test]
-fn a_run_begun_on_another_machine_goes_on_with_its_own_cells() {
+fn a_run_environment_of_another_machine_goes_on_with_its_own_cells() {
     let study = STUDY
         .replace("run = \"train\"", "run = \"ingest\"")
         .replace("dataset = [\"none\", \"files\", \"shards\"]\nprefetch = [0, 1]", "threads = [\"1..cores*2\"]")
@@ -197,7 +197,7 @@ fn levels_that_name_nothing_are_refused() {
         "forebay: study.toml: experiment \"train\", settings.threads: \"cpus\": give a number from 1 to 1,024, or auto\n"
     );
     dir.write("study.toml", STUDY.replace("threads = 2", "threads = \"1..cores\""));
-    let said = "settings.threads: \"1..cores\": a range is only allowed for a factor; give one value\n";
+    let said = "settings.threads: \"1..cores\": only a factor can have a range; give one value\n";
     assert!(dir.refused("study show study.toml").ends_with(said));
 }
 

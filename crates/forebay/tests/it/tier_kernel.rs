@@ -198,14 +198,14 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"hdd".into(), &"kernel".into()));
     assert_eq!((&cell["medium"]["cache"], number(cell, "ceiling_mb_per_s")), (&"cold".into(), 163.0));
     assert_eq!(cell["ceiling_of"], "the read limit of the tier hdd (163 MB/s)");
-    assert!(record["notes"].to_string().contains("the data lies on the tier hdd: ext4 of 67.1 MB on /dev/loop"));
+    assert!(record["notes"].to_string().contains("the data is on tier hdd: ext4 of 67.1 MB on /dev/loop"));
     let printed = dir.met(&format!("ingest {flags}"));
     assert!(printed.contains("emulated: hdd is a loop device throttled by the kernel.\n"), "{printed}");
     assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
     let probed = "probe .home/tiers/hdd/data --random --size 4MiB --depth 1 --runs 2 --save of-hdd";
     assert_eq!(dir.run(probed).stderr, "forebay: saved as the ceiling of-hdd\n");
     let both = of(&dir, &format!("{flags} --tier ssd"))["notes"].to_string();
-    assert!(both.contains("both limits act: --tier ssd is shaped in this process, on top of"), "{both}");
+    assert!(both.contains("both limits apply: --tier ssd is shaped in this process, on top of"), "{both}");
     let of = of(&dir, &format!("{flags} --cold"))["cells"][0]["ceiling_of"].clone();
     assert_eq!(of, "the random-read ceiling of of-hdd (direct, depth 1)", "once it is probed");
 }

@@ -104,7 +104,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"lustre".into(), &"shaped".into()));
     assert!(cell["wait_s"].as_f64().unwrap() >= 24.0 * 0.004, "a request takes 4 ms: {cell}");
     let note = record["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
-    assert!(note.starts_with("the data lies on the tier lustre: shaped in process to "), "{note}");
+    assert!(note.starts_with("the data is on tier lustre: shaped in process to "), "{note}");
 }
 
 #[test]
