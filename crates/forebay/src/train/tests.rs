@@ -1,4 +1,4 @@
-//! What the flags come to; what settings come to is the experiment's to test.
+//! Tests of the flags; settings are tested in forebay-bench.
 
 use clap::Parser;
 use forebay_bench::train::{Plan, Saves, TrainDevice, TrainSettings, Validate};

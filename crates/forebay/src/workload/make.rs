@@ -1,4 +1,4 @@
-//! `forebay workload make`: the data of a workload, by one process or by several ranks.
+//! `forebay workload make`: generates the data of a workload, in one process or several ranks.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -34,12 +34,12 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
-    /// Show what would be made, or why it is refused; make nothing
+    /// Show the plan, or the reason for a refusal, without writing anything
     #[arg(long)]
     dry_run: bool,
 }
 
-/// The settings that change the data; how it is read changes none of it.
+/// The settings that change the data.
 #[derive(Debug)]
 struct OfData;
 
@@ -101,7 +101,7 @@ fn make(args: &Args, workload: &Workload, dir: &std::path::Path, ranks: &dyn Ran
     Ok(made?)
 }
 
-/// What a part would be; `None` where the workload has none.
+/// Describes a part of the data; `None` if the workload has none.
 fn planned(workload: &Workload, part: Part) -> Option<String> {
     let dataset = &workload.dataset;
     let n_files = dataset.n_files(part);

@@ -267,7 +267,7 @@ fn a_moved_run_of_an_earlier_version_goes_on_in_its_folder_and_says_so() {
     let done = dir.run("study run tiny.toml --out moved --resume");
     assert_eq!(done.code, Some(0), "{done:?}");
     let (old, new) = (old.display(), new.display());
-    let said = format!("forebay: the run started in another folder; its data is in {new}, not in {old}\n");
+    let said = format!("forebay: the run folder was moved; its data is in {new}, not in {old}\n");
     assert!(done.stderr.starts_with(&said), "{}", done.stderr);
     assert_eq!(dir.images("moved/data/caltech101-12-seed0").len(), 12);
     assert!(!dir.path("out").exists(), "nothing is made in the old place");

@@ -151,7 +151,7 @@ fn packed_data_is_planned_kept_and_can_be_ones_own() {
     let made = dir.tree("shared");
     assert_eq!(dir.run("study run study.toml --out b --data shared").code, Some(0));
     assert_eq!(dir.tree("shared"), made);
-    assert!(dir.met("study run study.toml --dry-run --data shared").contains("-tfrecord, there already\n"));
+    assert!(dir.met("study run study.toml --dry-run --data shared").contains("-tfrecord, exists\n"));
     let own = dir.path("shared/caltech101-24-seed0-tfrecord");
     let line = format!("study run study.toml --dataset shards={} --out c", own.display());
     assert_eq!(dir.run(&line).code, Some(0));
@@ -234,9 +234,9 @@ fn the_built_in_studies_train_and_pack() {
             let last = preview.lines().last().unwrap();
             assert!(last.starts_with("A network takes the time of the accelerator emulated in its place"), "{last}");
             let sum = preview.lines().find(|line| line.starts_with("together ")).unwrap();
-            let without = ", without the random and file probes of storage, whose reads are not known";
+            let without = ", without the random and file probes of storage, whose bytes are unknown";
             assert_eq!(sum.ends_with(without), study == "nelson-2022", "{sum}");
-            assert_eq!(preview.contains("  reads and time not known\n"), study == "nelson-2022", "{preview}");
+            assert_eq!(preview.contains("  bytes and time unknown\n"), study == "nelson-2022", "{preview}");
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_map_would_go_past_the_shaper_and_is_refused() {
     let dir = shaped("ssd");
     dir.met("data pack .home/tiers/ssd/data/set .home/tiers/ssd/data/packed --to tensor --size 32");
     let said = dir.refused("ingest .home/tiers/ssd/data/packed --mmap");
-    assert_eq!(said, "forebay: --mmap bypasses the emulated tier ssd, which this data lies on\n");
+    assert_eq!(said, "forebay: --mmap bypasses the emulated tier ssd of this data\n");
 }
 
 #[test]

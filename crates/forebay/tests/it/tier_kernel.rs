@@ -85,7 +85,7 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     let listed = dir.met("tier list");
     assert!(listed.contains("mine  kernel  up "), "{listed}");
     assert!(listed.contains("71.2        50.0       5,000\n") && listed.contains(&data), "{listed}");
-    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, nothing changed: "));
+    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, unchanged: "));
     let said = dir.refused("tier up mine --size 128MiB");
     assert!(
         said.contains(
@@ -374,7 +374,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
     let ingest = "ingest .home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
     let ran = group.run(&dir, ingest);
-    assert!(ran.stdout.contains("the limits of the tier hdd do not apply to this process"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("the limits of tier hdd do not apply to this process"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
     assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
     dir.met("tier down");

@@ -41,7 +41,7 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
     let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
     dir.write("list", list);
     let wanted = "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n\
-                  hint: --accelerator emulated:224ms emulates the network instead\n";
+                  hint: emulate the network with --accelerator emulated:224ms\n";
     assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
     assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
     let cell = cell_of(&dir, "list --accelerator emulated:1ms --batch 4 --threads 1 --baseline 0");
