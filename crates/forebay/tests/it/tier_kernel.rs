@@ -376,7 +376,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     let ran = group.run(&dir, ingest);
     assert!(ran.stdout.contains("the limits of tier hdd do not apply to this process"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
-    assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
+    assert!(group.run(&dir, "tier list").stdout.contains("do not apply to this shell's control group"));
     dir.met("tier down");
     let ran = group.run(&dir, "tier up hdd --size 64MiB");
     assert!(ran.stderr.contains("cgroup v1 limits are not inherited"), "{}", ran.stderr);

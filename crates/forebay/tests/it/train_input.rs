@@ -31,7 +31,7 @@ fn labels_within_records_of_others_need_the_number_of_classes() {
     dir.met("data pack set records --to tfrecord");
     std::fs::remove_file(dir.path("records/manifest.json")).unwrap();
     let wanted = "forebay: records: class count unknown without a full scan\n\
-                  hint: --classes N, one more than the largest label\n";
+                  hint: pass --classes N, one more than the largest label\n";
     assert_eq!(dir.refused("train records --batch 4"), wanted);
 }
 
