@@ -32,7 +32,7 @@ pub struct Placement {
 
 impl Placement {
     /// The notes, extended for a `--tier` that is emulated on top.
-    pub fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
+    pub fn notes_with(&self, tier: Option<&Profile>) -> Vec<String> {
         let mut notes = self.notes.clone();
         match (tier, &self.kernel) {
             (Some(tier), None) if self.shaped.is_some() => {

@@ -74,7 +74,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     }
     let json = args.json.target([args.data.as_path()])?;
     let (threshold, quiet) = (args.min_images_per_s, args.quiet);
-    let notes = placement.notes_beside(args.tier.as_ref());
+    let notes = placement.notes_with(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     let (mut record, series) = live::observed("ingest", "", stop::flag_once_begun(), quiet, |observer| {
         Ok(forebay_bench::ingest::run(&plan, live::record(&plan.data), observer)?)

@@ -141,7 +141,7 @@ impl Display {
             _ => {}
         }
         let mut line = self.line();
-        line.hear(event);
+        line.update(event);
         let seconds = line.since.get_or_insert_with(Instant::now).elapsed().as_secs_f64() - line.validating_s;
         self.bar.set_message(line.text(seconds, (self.columns)()));
     }
@@ -179,7 +179,7 @@ struct Line {
 }
 
 impl Line {
-    fn hear(&mut self, event: Event) {
+    fn update(&mut self, event: Event) {
         match event {
             Event::Phase { what, percent: None } | Event::Repeat { what } => self.begin(what),
             Event::Phase { what, percent: Some(percent) } => self.what = format!("{what}, {percent} %"),
@@ -280,7 +280,7 @@ mod tests {
 
     fn line(events: &[Event], seconds: f64) -> String {
         let mut line = Line::default();
-        events.iter().for_each(|event| line.hear(event.clone()));
+        events.iter().for_each(|event| line.update(event.clone()));
         line.text(seconds, 120)
     }
 
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn a_line_that_does_not_fit_loses_what_matters_least_and_no_half_words() {
         let mut line = Line { cell: "mini-app/prefetch=1/threads=8/tier=lustre".to_owned(), ..Line::default() };
-        line.hear(steps(0, 142));
-        line.hear(Event::Step { step: 37, images: 2_368, bytes: 9_000_000, loss: Some(4.5), wait_share: 0.031 });
-        line.hear(Event::Saved { step: 20, bytes: 4_000, seconds: 0.25 });
+        line.update(steps(0, 142));
+        line.update(Event::Step { step: 37, images: 2_368, bytes: 9_000_000, loss: Some(4.5), wait_share: 0.031 });
+        line.update(Event::Saved { step: 20, bytes: 4_000, seconds: 0.25 });
         let rest = "step 37/142  812 images/s";
         assert_eq!(line.text(2.916, 80), format!("{}  {rest}  0:08 left", line.cell));
         assert_eq!(line.text(2.916, 60), format!("{}  step 37/142", line.cell));

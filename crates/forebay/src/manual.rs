@@ -96,7 +96,7 @@ pub(crate) fn man(args: &ManArgs, declared: Command) -> Result<Outcome> {
 fn write_all(format: Format, root: &Command, dir: &Path, force: bool) -> Result<Outcome> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))?;
     let pages = format.pages(root)?;
-    let mut outputs = Outputs::beside([], force);
+    let mut outputs = Outputs::for_inputs([], force);
     // All names are checked before the first page is written.
     let files = pages.iter().map(|(name, _)| outputs.file("--out", &dir.join(name), format.kind()));
     let files: Vec<Output> = files.collect::<Result<_>>()?;

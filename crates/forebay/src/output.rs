@@ -247,7 +247,7 @@ impl JsonArgs {
     }
 
     pub(crate) fn outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
-        Outputs::beside(inputs, self.force)
+        Outputs::for_inputs(inputs, self.force)
     }
 
     pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Json> {

@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let json = args.json.target(args.inputs())?;
     let (save, quiet) = (args.save.clone(), args.quiet);
     save.as_deref().map_or(Ok(()), ceilings::check)?;
-    let notes = placement.notes_beside(args.tier.as_ref());
+    let notes = placement.notes_with(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     stop::begun();
     let (mut record, series) = live::observed("probe", "forebay: ", stop::flag(), quiet, |observer| {

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 impl Args {
     fn outputs(&self) -> Result<[Option<Output>; 3]> {
         let files = self.runs.iter().filter(|run| !run.is_dir());
-        let mut outputs = Outputs::beside(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
+        let mut outputs = Outputs::for_inputs(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
         let mut output = |flag, path: &Option<PathBuf>, kind| {
             let Some(path) = path.as_deref() else { return Ok(None) };
             self.check_runs(path)?;

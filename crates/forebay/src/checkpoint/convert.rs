@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     files::check_apart(args.json.as_deref(), &out_dir, &out_stem, to)?;
     files::check_apart(args.json.as_deref(), &dir, &stem, from)?;
     let read: Vec<PathBuf> = [args.input.clone()].into_iter().chain(files::names(&dir, &stem, from)).collect();
-    let mut outputs = Outputs::beside(read.iter().map(PathBuf::as_path), args.force);
+    let mut outputs = Outputs::for_inputs(read.iter().map(PathBuf::as_path), args.force);
     files::claim(&mut outputs, "OUT", &out_dir, &out_stem, to)?;
     let json = outputs.json(args.json.as_deref())?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {

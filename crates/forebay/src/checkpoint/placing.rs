@@ -26,14 +26,14 @@ pub(super) const STATE: &str = "checkpoint";
 
 pub(super) struct Placing<'a> {
     target: &'a Target<'a>,
-    files: Vec<Aside>,
+    files: Vec<TempFile>,
     remarks: Vec<String>,
 }
 
-struct Aside {
-    aside: PathBuf,
+struct TempFile {
+    temporary: PathBuf,
     path: PathBuf,
-    is_aside: bool,
+    is_temporary: bool,
     /// Open, and locked if the file system has locks, until it is renamed.
     file: File,
 }
@@ -70,8 +70,8 @@ impl<'a> Placing<'a> {
             return Ok(());
         }
         let cannot = || format!("cannot write {}", path.escaped());
-        let (aside, file) = create_aside(&self.target.dir, &plan.name).with_context(cannot)?;
-        self.files.push(Aside { aside, path: path.clone(), is_aside: true, file });
+        let (temporary, file) = create_temporary(&self.target.dir, &plan.name).with_context(cannot)?;
+        self.files.push(TempFile { temporary, path: path.clone(), is_temporary: true, file });
         let file = &self.files[self.files.len() - 1].file;
         let (mut offset, mut chunk) = (0, vec![0; CHUNK.min(plan.len.max(1) as usize)]);
         for piece in &plan.pieces {
@@ -113,16 +113,16 @@ impl<'a> Placing<'a> {
                 _ => {}
             },
             Act::Rename(n) => {
-                let Aside { aside, path, .. } = &self.files[n];
+                let TempFile { temporary, path, .. } = &self.files[n];
                 if self.target.force {
-                    fs::rename(aside, path).with_context(|| format!("cannot write {}", path.escaped()))?;
+                    fs::rename(temporary, path).with_context(|| format!("cannot write {}", path.escaped()))?;
                 } else {
                     if is_empty(path) {
                         fs::remove_file(path).with_context(|| format!("cannot write {}", path.escaped()))?;
                     }
-                    LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
+                    LocalFs.rename(temporary, path).map_err(|error| lost(path, error))?;
                 }
-                self.files[n].is_aside = false;
+                self.files[n].is_temporary = false;
             }
         }
         Ok(())
@@ -131,7 +131,7 @@ impl<'a> Placing<'a> {
     /// Removes files that were already renamed, unless they replaced others.
     fn take_back(&self) {
         if !self.target.force {
-            for file in self.files.iter().filter(|file| !file.is_aside) {
+            for file in self.files.iter().filter(|file| !file.is_temporary) {
                 let _ = fs::remove_file(&file.path);
             }
         }
@@ -140,8 +140,8 @@ impl<'a> Placing<'a> {
 
 impl Drop for Placing<'_> {
     fn drop(&mut self) {
-        for file in self.files.iter().filter(|file| file.is_aside) {
-            let _ = fs::remove_file(&file.aside);
+        for file in self.files.iter().filter(|file| file.is_temporary) {
+            let _ = fs::remove_file(&file.temporary);
         }
     }
 }
@@ -207,18 +207,18 @@ fn acts(paths: &[PathBuf]) -> Vec<Act> {
 const MOST_TRIES: u32 = 100;
 
 /// Creates a locked temporary file in the folder.
-fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+fn create_temporary(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     for number in 0..MOST_TRIES {
-        let aside = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
-        let file = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+        let temporary = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
+        let file = match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             other => other?,
         };
         match file.try_lock() {
             // Another run removed it as a leftover before it was locked.
             Err(TryLockError::WouldBlock) => {}
-            Ok(()) if !is_still(&aside, &file)? => {}
-            Ok(()) | Err(TryLockError::Error(_)) => return Ok((aside, file)),
+            Ok(()) if !is_still(&temporary, &file)? => {}
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok((temporary, file)),
         }
     }
     Err(io::Error::other(format!("no free temporary name after {MOST_TRIES} attempts")))
@@ -264,11 +264,11 @@ mod tests {
     #[test]
     fn names_that_are_taken_are_passed_over_and_their_number_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
-        let aside = |number: u32| dir.path().join(format!("{}{}-{number}", prefix("m"), std::process::id()));
-        (0..MOST_TRIES - 1).for_each(|number| fs::write(aside(number), "taken").unwrap());
-        let (path, _file) = create_aside(dir.path(), "m").unwrap();
-        assert_eq!(path, aside(MOST_TRIES - 1));
-        let error = create_aside(dir.path(), "m").unwrap_err();
+        let temporary = |number: u32| dir.path().join(format!("{}{}-{number}", prefix("m"), std::process::id()));
+        (0..MOST_TRIES - 1).for_each(|number| fs::write(temporary(number), "taken").unwrap());
+        let (path, _file) = create_temporary(dir.path(), "m").unwrap();
+        assert_eq!(path, temporary(MOST_TRIES - 1));
+        let error = create_temporary(dir.path(), "m").unwrap_err();
         assert_eq!(error.to_string(), "no free temporary name after 100 attempts");
     }
 
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn only_files_of_that_name_that_nobody_writes_are_left_overs() {
         let dir = tempfile::tempdir().unwrap();
-        let (used, _file) = create_aside(dir.path(), "a.safetensors").unwrap();
+        let (used, _file) = create_temporary(dir.path(), "a.safetensors").unwrap();
         for name in [".a.safetensors.1-0", ".a.safetensors.1", ".a.safetensors.x-0", ".b.safetensors.1-0", "a"] {
             fs::write(dir.path().join(name), "x").unwrap();
         }

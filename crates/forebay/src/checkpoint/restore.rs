@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (dir, stem) = files::split(&args.to, args.format()?)?;
     files::check_outside(&args.to)?;
     files::check_apart(args.json.as_deref(), &dir, &stem, args.format()?)?;
-    let mut outputs = Outputs::beside(args.at.folders.dirs(), args.force);
+    let mut outputs = Outputs::for_inputs(args.at.folders.dirs(), args.force);
     files::claim(&mut outputs, "--to", &dir, &stem, args.format()?)?;
     let json = outputs.json(args.json.as_deref())?;
     let tiers = args.at.places()?.0.tiers();

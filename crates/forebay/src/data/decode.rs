@@ -49,7 +49,7 @@ impl Pick for OfPixels {
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
-    let to = Outputs::beside([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
+    let to = Outputs::for_inputs([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {

@@ -24,11 +24,11 @@ pub(crate) enum Command {
     /// Generate a dataset of synthetic photographs; the same seed gives the same bytes
     Make(make::Args),
     /// Describe a dataset: sizes, formats, dimensions, bad files, fio block mix
-    Inspect(LookArgs),
+    Inspect(InspectArgs),
     /// Pack image files into TFRecord, tar or tensor shards, or unpack shards into files
     Pack(pack::Args),
     /// Check every checksum and decode every image; list the bad ones
-    Verify(LookArgs),
+    Verify(InspectArgs),
     /// Decode and resize images exactly as ingest does, and write them to a NumPy array
     Decode(decode::Args),
 }
@@ -51,7 +51,7 @@ struct WorkArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct LookArgs {
+pub(crate) struct InspectArgs {
     /// A folder, a list, an image, or shards
     path: PathBuf,
 
@@ -75,7 +75,7 @@ struct Observed<T> {
     series: Series,
 }
 
-impl LookArgs {
+impl InspectArgs {
     fn inspect(&self) -> Result<Outcome> {
         let options = InspectOptions {
             keys: self.input.keys(),

@@ -90,7 +90,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         }
     }
     args.input = args.select.path(&args.input)?;
-    Outputs::beside([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
+    Outputs::for_inputs([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),

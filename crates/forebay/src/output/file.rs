@@ -103,7 +103,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// A hidden name in the same folder, within the length limit.
-fn aside_name(name: &OsStr) -> OsString {
+fn temporary_name(name: &OsStr) -> OsString {
     let ending = format!(".{}", std::process::id());
     let kept = &name.as_bytes()[..name.len().min(LONGEST_NAME - 1 - ending.len())];
     OsString::from_vec([b".", kept, ending.as_bytes()].concat())
@@ -118,17 +118,17 @@ fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if former.as_ref().is_some_and(|former| !former.is_file()) {
         return std::fs::write(&target, bytes);
     }
-    let aside = target.with_file_name(aside_name(target.file_name().unwrap_or_default()));
-    let written = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+    let temporary = target.with_file_name(temporary_name(target.file_name().unwrap_or_default()));
+    let written = match OpenOptions::new().write(true).create_new(true).open(&temporary) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return std::fs::write(&target, bytes),
         opened => opened.and_then(|mut file| {
             former.map_or(Ok(()), |former| file.set_permissions(former.permissions()))?;
             file.write_all(bytes)?;
-            std::fs::rename(&aside, &target)
+            std::fs::rename(&temporary, &target)
         }),
     };
     if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }

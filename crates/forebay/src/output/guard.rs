@@ -38,7 +38,7 @@ struct Taken {
 
 impl Outputs {
     /// For a command with these inputs. With `force`, files that forebay did not write are replaced.
-    pub(crate) fn beside<'a>(inputs: impl IntoIterator<Item = &'a Path>, force: bool) -> Self {
+    pub(crate) fn for_inputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, force: bool) -> Self {
         Self { inputs: inputs.into_iter().map(Input::new).collect(), taken: Vec::new(), force }
     }
 

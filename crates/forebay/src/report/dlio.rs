@@ -41,7 +41,7 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
 
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
-    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
+    search(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
     found.sort();
     match found.as_slice() {
         [one] => Ok(one.clone()),
@@ -57,7 +57,7 @@ fn find(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let paths = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
     if paths.iter().any(|path| is_result(path) && path.is_file()) {
         found.push(dir.to_owned());
@@ -65,7 +65,7 @@ fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<(
     }
     for path in paths {
         if depth > 0 && path.is_dir() {
-            look(&path, depth - 1, found)?;
+            search(&path, depth - 1, found)?;
         }
     }
     Ok(())

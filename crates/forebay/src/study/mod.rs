@@ -65,25 +65,25 @@ fn find_placement(path: &Path) -> Placement {
 }
 
 #[derive(Debug, Clone)]
-struct Elsewhere {
+struct Replacement {
     name: String,
     path: PathBuf,
 }
 
 /// "hdd=/mnt/hdd", "images=/mnt/images".
-fn parse_elsewhere(text: OsString) -> Result<Elsewhere, String> {
+fn parse_elsewhere(text: OsString) -> Result<Replacement, String> {
     let bytes = text.as_bytes();
     let split = bytes.iter().position(|&byte| byte == b'=').map(|at| (&bytes[..at], &bytes[at + 1..]));
     match split.map(|(name, path)| (std::str::from_utf8(name), OsStr::from_bytes(path))) {
         Some((Ok(name), path)) if !name.is_empty() && !path.is_empty() => {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-            Ok(Elsewhere { name: name.to_owned(), path })
+            Ok(Replacement { name: name.to_owned(), path })
         }
         _ => Err("give NAME=PATH".to_owned()),
     }
 }
 
-fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
+fn put_elsewhere(spec: &mut StudySpec, tiers: &[Replacement], datasets: &[Replacement]) -> Result<()> {
     let of_tiers: Vec<String> = spec.tiers.iter().map(|tier| tier.name.clone()).collect();
     let of_datasets: Vec<String> = spec.datasets.iter().map(|dataset| dataset.name.clone()).collect();
     for (what, all, known) in [("tier", tiers, of_tiers), ("dataset", datasets, of_datasets)] {
@@ -102,7 +102,7 @@ fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewher
         }
     }
     for dataset in &mut spec.datasets {
-        if let Some(Elsewhere { name, path }) = datasets.iter().find(|put| put.name == dataset.name).cloned() {
+        if let Some(Replacement { name, path }) = datasets.iter().find(|put| put.name == dataset.name).cloned() {
             *dataset = DatasetSpec { name, path: Some(path), ..DatasetSpec::default() };
         }
     }

@@ -14,7 +14,7 @@ use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::show;
 use super::samples::Samples;
-use super::{Elsewhere, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
+use super::{Replacement, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
 use crate::live::Display;
 use crate::output::{Outcome, Outputs, print, remark, replace};
 use crate::terminal::Stream;
@@ -48,11 +48,11 @@ pub(crate) struct Args {
 
     /// Use this folder for a tier of the study; may be repeated
     #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
-    tier: Vec<Elsewhere>,
+    tier: Vec<Replacement>,
 
     /// Use this data for a dataset of the study; may be repeated
     #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
-    dataset: Vec<Elsewhere>,
+    dataset: Vec<Replacement>,
 
     /// Show the plan with estimated bytes and times, without running anything
     #[arg(long)]
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     plan.check_folders().map_err(in_file)?;
     check_tiers(&plan)?;
     if let Some(out) = &args.out {
-        Outputs::beside(read_by(&plan), false).folder("--out", out)?;
+        Outputs::for_inputs(read_by(&plan), false).folder("--out", out)?;
     }
     let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
     plan.leave_out_too_large(&data);

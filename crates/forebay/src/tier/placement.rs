@@ -14,7 +14,7 @@ use super::up::describe;
 /// A folder for checkpoints with its tier, or the one given by a flag, and notes for the record.
 pub(crate) fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
     let placement = placement(dir)?;
-    let notes = placement.notes_beside(named);
+    let notes = placement.notes_with(named);
     let shaped = named.cloned().or(placement.shaped);
     Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
 }

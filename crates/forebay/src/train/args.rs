@@ -98,7 +98,7 @@ impl Args {
     pub(super) fn into_plan(self, placement: &Placement) -> Result<(Plan, Vec<String>)> {
         let settings = self.settings.0;
         let (saves, more) = self.saving.saves(&settings, self.data.as_deref())?.unzip();
-        let mut notes = placement.notes_beside(self.tier.as_ref());
+        let mut notes = placement.notes_with(self.tier.as_ref());
         notes.extend(more.into_iter().flatten());
         let plan = Plan {
             settings,

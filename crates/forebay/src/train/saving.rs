@@ -57,7 +57,7 @@ impl Saving {
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
         // Each folder is checked alone; their relation is checked below.
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
-            dir.map_or(Ok(()), |dir| Outputs::beside(data, false).folder(flag, dir))?;
+            dir.map_or(Ok(()), |dir| Outputs::for_inputs(data, false).folder(flag, dir))?;
         }
         let fast = self.burst_dir.as_deref();
         fast.map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("--checkpoint-dir", dir)))

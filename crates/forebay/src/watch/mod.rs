@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 
 impl Args {
     fn output(&self) -> Result<Option<Output>> {
-        let mut outputs = Outputs::beside([], self.force);
+        let mut outputs = Outputs::for_inputs([], self.force);
         self.csv.as_deref().map(|path| outputs.file("--csv", path, Kind::Table)).transpose()
     }
 }

@@ -9,7 +9,7 @@ use forebay_units::{PathText, count};
 use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
-use super::source::{file_of, line, text_of, told};
+use super::source::{describe_problem, file_of, line, text_of};
 use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
         Err(problems) => {
             let mut out = format!("{file}: refused, {}\n", count(problems.len() as u64, "problem"));
             for (problem, line) in problems {
-                let _ = writeln!(out, "  {}", told(problem, *line));
+                let _ = writeln!(out, "  {}", describe_problem(problem, *line));
             }
             out
         }

@@ -16,7 +16,7 @@ use crate::output::remark;
 use crate::tier;
 
 /// The parts of the command line and the workload that determine the folder.
-pub(super) struct Asked<'a> {
+pub(super) struct CheckpointFlags<'a> {
     pub(super) dir: Option<&'a Path>,
     pub(super) overrides: &'a [String],
     pub(super) workload: &'a Workload,
@@ -31,7 +31,7 @@ pub(super) struct Chosen {
     pub(super) notes: Vec<String>,
 }
 
-impl Asked<'_> {
+impl CheckpointFlags<'_> {
     pub(super) fn choose(&self) -> Result<Chosen> {
         let named = self.named();
         let stays = named.is_some();
@@ -108,7 +108,7 @@ mod tests {
         let mut workload = Workload::default();
         workload.checkpoint.folder = folder.to_owned();
         let overrides: Vec<String> = overrides.iter().map(|word| (*word).to_owned()).collect();
-        let asked = Asked {
+        let asked = CheckpointFlags {
             dir: dir.map(Path::new),
             overrides: &overrides,
             workload: &workload,

@@ -82,7 +82,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     if let Some(all) = ranks.gather(serde_json::to_vec(&made)?)? {
         let all = all.iter().map(|one| serde_json::from_slice(one)).collect::<Result<Vec<_>, _>>()?;
         let made = all.into_iter().fold(MadeRecords::default(), sum);
-        print(&format!("{}: {}\n", dir.escaped(), told(&made, start.elapsed().as_secs_f64())))?;
+        print(&format!("{}: {}\n", dir.escaped(), summary(&made, start.elapsed().as_secs_f64())))?;
     }
     Ok(Outcome::Met)
 }
@@ -109,7 +109,7 @@ fn planned(workload: &Workload, part: Part) -> Option<String> {
     (n_files > 0).then(|| format!("{}, {} of values", count(n_files, &what), Bytes(dataset.bytes(part))))
 }
 
-fn told(made: &MadeRecords, seconds: f64) -> String {
+fn summary(made: &MadeRecords, seconds: f64) -> String {
     let kept = match made.n_kept {
         0 => String::new(),
         n => format!("; {} already there", group_digits(n)),
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn what_ranks_made_is_added_up() {
         let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
-        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
+        assert_eq!(summary(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
         let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
-        assert_eq!(told(&none, 2.0), "nothing to make; 1 file already there");
+        assert_eq!(summary(&none, 2.0), "nothing to make; 1 file already there");
     }
 }

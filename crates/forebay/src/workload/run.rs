@@ -17,7 +17,7 @@ use forebay_storage::Profile;
 use forebay_units::{PathText, shell_word};
 use forebay_workload::{Checked, Format, Part, Workload};
 
-use super::checkpoints::{self, Asked};
+use super::checkpoints::{self, CheckpointFlags};
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
@@ -142,13 +142,13 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         check_data(args, workload, &data)?;
     }
     let placement = tier::placement(&data)?;
-    let mut notes = placement.notes_beside(args.tier.as_ref());
+    let mut notes = placement.notes_with(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
         bail!("--access-log needs --out DIR, the folder for the log");
     }
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
-    let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
+    let saves = CheckpointFlags { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
     notes.extend(saves.notes);
     let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { Json::NONE };
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {

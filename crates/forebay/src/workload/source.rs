@@ -28,7 +28,7 @@ impl Source {
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
         read(&name, &text, &self.overrides).map_err(|problems| {
-            let told = |problem: &Problem| told(problem, line(problem, &text, &self.overrides));
+            let told = |problem: &Problem| describe_problem(problem, line(problem, &text, &self.overrides));
             all_refused(&self.name, &problems.iter().map(told).collect::<Vec<_>>())
         })
     }
@@ -96,7 +96,7 @@ fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     }
 }
 
-pub(super) fn told(problem: &Problem, line: Option<usize>) -> String {
+pub(super) fn describe_problem(problem: &Problem, line: Option<usize>) -> String {
     line.map_or_else(|| problem.to_string(), |line| format!("line {line}: {problem}"))
 }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_problem_is_told_with_its_line_unless_an_override_made_it() {
         let (text, problem) = ("a:\n  b: x\n", Problem { key: "a.b".to_owned(), text: "no".to_owned() });
-        assert_eq!(told(&problem, line(&problem, text, &[])), "line 2: a.b: no");
+        assert_eq!(describe_problem(&problem, line(&problem, text, &[])), "line 2: a.b: no");
         assert_eq!(line(&problem, text, &["++workload.a.bc=1".to_owned()]), Some(2));
         for words in ["++workload.a.b=1", "+workload.a={b: 1}", "++workload.a.b.c=1"] {
             assert_eq!(line(&problem, text, &[words.to_owned()]), None, "{words}");
