@@ -232,7 +232,7 @@ fn the_built_in_studies_train_and_pack() {
             let preview = dir.met(&format!("study run {study} --scale {scale} --dry-run"));
             assert!(preview.contains(" (train): ") && preview.contains("together "), "{preview}");
             let last = preview.lines().last().unwrap();
-            assert!(last.starts_with("A network takes the time of the accelerator emulated in its place"), "{last}");
+            assert!(last.starts_with("A network counts with the step time of its emulated accelerator"), "{last}");
             let sum = preview.lines().find(|line| line.starts_with("together ")).unwrap();
             let without = ", without the random and file probes of storage, whose bytes are unknown";
             assert_eq!(sum.ends_with(without), study == "nelson-2022", "{sum}");

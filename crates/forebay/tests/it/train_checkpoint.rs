@@ -186,7 +186,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
     let before = dir.tree("ck");
     for dry in ["", "--dry-run"] {
         let said = dir.refused(&format!("{saves} {size} {dry}"));
-        let told = "forebay: ck has checkpoints already, the newest of step 4\nhint: --resume ";
+        let told = "forebay: ck has checkpoints already, the newest of step 4\nhint: continue it with --resume";
         assert!(said.starts_with(told), "{said}");
     }
     assert_eq!(dir.tree("ck"), before);

@@ -191,7 +191,7 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     let said = refused("++workload.dataset.num_files_train=16");
     assert!(said.contains("set/train contains 8 .npz files; the workload needs 16"), "{said}");
     let said = refused("++workload.dataset.format=npy");
-    assert!(said.contains("holds 0 .npy files of the 8"), "{said}");
+    assert!(said.contains("contains 0 .npy files; the workload needs 8"), "{said}");
     let saves = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes";
     assert!(refused(&format!("{saves}=1000000000000000")).contains("checkpoints need "));
     dir.write("file", "");
