@@ -66,11 +66,13 @@ pub(crate) struct Args {
     saving: Saving,
 
     /// Warm-up runs, not measured
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000), conflicts_with = "checkpoint_dir")]
+    #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "checkpoint_dir")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
     /// Measured runs, each from fresh weights; median and spread are over these
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "checkpoint_dir")]
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "checkpoint_dir")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
     /// Exit with status 1 if the accelerator computes for less than this fraction of the run
