@@ -1,4 +1,4 @@
-//! Pages of `docs/` that are made from the code: written, or compared with what the code gives now.
+//! Generates the pages of `docs/` that follow from the code, or checks that they are up to date.
 
 use anyhow::{Context, Result, bail};
 
@@ -13,7 +13,7 @@ const FILES: [(&str, &str); 3] =
 pub fn write() -> Result<()> {
     for (name, text) in generated()? {
         let path = root().join(name);
-        std::fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        std::fs::create_dir_all(path.parent().context("a file has a parent folder")?)?;
         std::fs::write(&path, text).with_context(|| format!("cannot write {name}"))?;
     }
     Ok(())

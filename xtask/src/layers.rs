@@ -1,4 +1,4 @@
-//! Which crate may depend on which: dependencies point to the left, as ARCHITECTURE.md draws them.
+//! The allowed dependencies between crates, as in the diagram of ARCHITECTURE.md.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -113,7 +113,7 @@ pub fn run() -> Result<()> {
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
-    eprintln!("{} crates keep to their layers", packages.len());
+    eprintln!("the dependencies of {} crates are in order", packages.len());
     Ok(())
 }
 

@@ -74,12 +74,10 @@ fn what_a_cell_says_of_checkpoints_must_go_together() {
         "{said}"
     );
     let (said, _) = refused("size = \"100MB\"", "size = \"100MB\"\nmode = \"direct\"");
-    assert_eq!(said, "cell save/tier=fast → slow: direct saves go straight to the last tier; omit the burst buffer");
+    assert_eq!(said, "cell save/tier=fast → slow: mode direct writes to the last tier only; omit the burst buffer");
     let (said, _) = refused("repeats = 4", "repeats = 4\nwarmups = 0");
-    assert!(
-        said.starts_with("experiment \"save\", warmups: repeats are saves, of which exactly the first is dropped"),
-        "{said}"
-    );
+    let wanted = "experiment \"save\", warmups: checkpoints have exactly one warm-up, the first save; set this to 1";
+    assert_eq!(said, wanted);
     let (said, hint) = refused("size = \"100MB\"", "saves = 5");
     assert_eq!(said, "experiment \"save\", settings.saves: checkpoint has no setting \"saves\"");
     assert!(hint.unwrap().starts_with("expected one of burst, device, "));

@@ -156,7 +156,7 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let said = dir.refused("checkpoint bench slow --mode burst");
     assert_eq!(said, "forebay: --mode burst needs a burst buffer\nhint: give its folder with --burst-dir DIR\n");
     let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
-    assert!(said.contains("must not lie inside one another"), "{said}");
+    assert!(said.contains("must not contain one another"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 900TB");
     assert!(
         said.contains("the benchmark needs 1800.00 TB, but only ") && said.contains("give a smaller --size"),

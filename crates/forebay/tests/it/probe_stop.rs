@@ -22,7 +22,7 @@ fn an_interrupted_probe_keeps_its_runs_and_leaves_no_file() {
         assert_eq!(left_overs(&dir).len(), 1, "what it works with lies there");
         running.signal(signal);
         let ran = running.finish();
-        let said = "forebay: stopped is not saved: the probe was stopped\n";
+        let said = "forebay: stopped not saved: the probe was stopped\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), said), "it did not do all that was asked");
         assert_eq!(left_overs(&dir), [] as [&str; 0]);
         let note = "interrupted: the completed runs are kept";

@@ -89,7 +89,7 @@ fn a_page_and_a_table_are_made_of_them_too() {
     assert!(csv.contains("au_dlio"), "{csv}");
     let before = dir.tree("out");
     let said = dir.refused("report --from-dlio out --json out/summary.json");
-    assert!(said.contains("cannot write out/summary.json: it lies inside the input out"), "{said}");
+    assert!(said.contains("cannot write out/summary.json: it is inside the input out"), "{said}");
     assert_eq!(dir.tree("out"), before);
 }
 

@@ -73,7 +73,7 @@ fn what_is_read_is_never_written_over() {
     let before = dir.tree("study");
     let record = dir.read("ingest.json");
     let said = dir.refused("report study --html study/record.jsonl");
-    let read_only = "it is a file of the run study, which a report only reads\nhint: choose another path";
+    let read_only = "it belongs to the run study\nhint: choose another path";
     assert_eq!(said, format!("forebay: cannot write study/record.jsonl: {read_only}\n"));
     for line in [
         "report study --csv study/samples.csv",
@@ -84,10 +84,10 @@ fn what_is_read_is_never_written_over() {
         "report study ingest.json --json ingest.json --force",
     ] {
         let said = dir.refused(line);
-        assert!(said.contains("which a report only reads") || said.contains("it is the input "), "{line}: {said}");
+        assert!(said.contains("it belongs to the run ") || said.contains("it is the input "), "{line}: {said}");
     }
     std::os::unix::fs::symlink("study/record.jsonl", dir.path("link.html")).unwrap();
-    assert!(dir.refused("report study --html link.html").contains("which a report only reads"));
+    assert!(dir.refused("report study --html link.html").contains("it belongs to the run "));
     assert_eq!(
         dir.refused("report ingest.json --json out --csv ./out"),
         "forebay: --json and --csv cannot both be written to ./out\n"
@@ -184,6 +184,6 @@ fn open_hands_the_page_to_the_desktop_or_says_where_it_is() {
     let without = dir.command(line).env("PATH", dir.path("study")).output().unwrap();
     assert_eq!(without.status.code(), Some(2));
     let said = String::from_utf8(without.stderr).unwrap();
-    assert!(said.starts_with("forebay: cannot start xdg-open; the page is in page.html: "), "{said}");
+    assert!(said.starts_with("forebay: cannot start xdg-open; the page was written to page.html: "), "{said}");
     assert!(dir.refused("report ingest.json --open").contains("--html"), "there is nothing to open");
 }

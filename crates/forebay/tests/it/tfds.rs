@@ -104,7 +104,7 @@ fn several_images_are_refused_with_their_names_until_one_is_named() {
     let dir = Dir::with_set();
     stereo(&dir);
     let wanted = "forebay: stereo.tfrecord: several features hold images: left, right\n\
-                  hint: --image-key NAME, one of left, right\n";
+                  hint: pass --image-key NAME, one of left, right\n";
     for line in readers("stereo.tfrecord") {
         assert_eq!(dir.refused(&line), wanted, "{line}");
     }

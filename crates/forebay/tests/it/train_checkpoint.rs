@@ -144,15 +144,15 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a burst buffer: give --burst-dir"),
         (
             format!("{saves} {size} --burst-dir ck"),
-            "--burst-dir ck and --checkpoint-dir ck must not lie inside one another",
+            "--burst-dir ck and --checkpoint-dir ck must not contain one another",
         ),
         (
             format!("{saves} {size} --burst-dir ck/fast"),
-            "--burst-dir ck/fast and --checkpoint-dir ck must not lie inside one another",
+            "--burst-dir ck/fast and --checkpoint-dir ck must not contain one another",
         ),
         (
             format!("{} {size} --burst-dir b", saves.replace("-dir ck", "-dir b/ck")),
-            "--burst-dir b and --checkpoint-dir b/ck must not lie inside one another",
+            "--burst-dir b and --checkpoint-dir b/ck must not contain one another",
         ),
         (
             "train set --steps 4 --checkpoint-every 2 --checkpoint-dir ./set/".to_owned(),
@@ -186,7 +186,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
     let before = dir.tree("ck");
     for dry in ["", "--dry-run"] {
         let said = dir.refused(&format!("{saves} {size} {dry}"));
-        let told = "forebay: ck already contains checkpoints, the newest of step 4\nhint: --resume ";
+        let told = "forebay: ck already contains checkpoints, the newest of step 4\nhint: continue it with --resume";
         assert!(said.starts_with(told), "{said}");
     }
     assert_eq!(dir.tree("ck"), before);

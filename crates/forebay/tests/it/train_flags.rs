@@ -109,7 +109,7 @@ fn classes_may_be_more_than_the_data_has_and_not_fewer() {
     let said = dir.refused(&format!("train {SMALL} --steps 9 --classes 3"));
     let wanted = " is out of range 0..=2
 \
-                  hint: --classes N, one more than the largest label, or omit --classes
+                  hint: pass --classes N, one more than the largest label, or omit it
 ";
     assert!(said.ends_with(wanted), "{said}");
 }

@@ -31,7 +31,7 @@ fn labels_within_records_of_others_need_the_number_of_classes() {
     dir.met("data pack set records --to tfrecord");
     std::fs::remove_file(dir.path("records/manifest.json")).unwrap();
     let wanted = "forebay: records: class count unknown without a full scan\n\
-                  hint: --classes N, one more than the largest label\n";
+                  hint: pass --classes N, one more than the largest label\n";
     assert_eq!(dir.refused("train records --batch 4"), wanted);
 }
 
@@ -41,7 +41,7 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
     let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
     dir.write("list", list);
     let wanted = "forebay: list: the samples have no labels; a network needs labels, an emulated accelerator does not\n\
-                  hint: --accelerator emulated:224ms emulates the network instead\n";
+                  hint: emulate the network with --accelerator emulated:224ms\n";
     assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
     assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
     let cell = cell_of(&dir, "list --accelerator emulated:1ms --batch 4 --threads 1 --baseline 0");
@@ -104,7 +104,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"lustre".into(), &"shaped".into()));
     assert!(cell["wait_s"].as_f64().unwrap() >= 24.0 * 0.004, "a request takes 4 ms: {cell}");
     let note = record["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
-    assert!(note.starts_with("the data lies on the tier lustre: shaped in process to "), "{note}");
+    assert!(note.starts_with("the data is on tier lustre: shaped in process to "), "{note}");
 }
 
 #[test]

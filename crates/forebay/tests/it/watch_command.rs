@@ -256,7 +256,7 @@ fn a_disk_that_fills_up_is_said_once_and_the_command_runs_to_its_end() {
     command.args(["-c", script]).env("forebay", env!("CARGO_BIN_EXE_forebay")).current_dir(dir.path(""));
     let ran = Ran::from(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "done\n"), "{}", ran.stderr);
-    let said = "forebay: cannot write rows.csv: File too large (os error 27); later rows are not kept";
+    let said = "forebay: cannot write rows.csv: File too large (os error 27); later rows are lost";
     assert_eq!(ran.stderr.lines().filter(|line| *line == said).count(), 1, "{}", ran.stderr);
     assert!(!series(&dir).time_s.is_empty());
 }

@@ -149,7 +149,7 @@ unet3d_h100: 8 accelerators on 1 host of 549.76 GB
     assert!(text.contains(overrides), "{text}");
     let size = json(&dir.met(&format!("{line} --hosts 2 --json -")));
     assert_eq!((&size["samples_for_memory"], &size["files"]), (&37_500.into(), &37_500.into()));
-    assert!(dir.refused("workload size llama_7b --accelerators 8 --host-memory 1GiB").contains("it does not train"));
+    assert!(dir.refused("workload size llama_7b --accelerators 8 --host-memory 1GiB").contains("no training"));
     assert!(dir.refused("workload size dlrm --accelerators 1 --host-memory 512").contains("give a unit"));
 }
 
@@ -175,7 +175,7 @@ fn a_workload_that_is_not_there_is_explained() {
     );
     assert!(dir.refused("workload run workload=unet3d").contains("workload=unet3d: give the name alone: unet3d"));
     let said = dir.refused("workload run tiny.yaml workload=unet3d");
-    assert!(said.contains("give only the workload's name, as the first argument: unet3d"), "{said}");
+    assert!(said.contains("give the workload's name as the first argument: unet3d"), "{said}");
     let said = dir.refused("workload show tiny.yaml ++workload.train.epocs=4");
     assert!(said.starts_with("forebay: tiny.yaml: ") && said.contains("epocs") && said.contains("epochs"), "{said}");
     assert!(dir.refused("workload show tiny.yaml ++hydra.run.dir=x").contains("use --out DIR for results"));

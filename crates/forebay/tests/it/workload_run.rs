@@ -123,12 +123,12 @@ fn results_that_cannot_be_written_are_refused_before_the_run() {
     let dir = with_data();
     dir.write("file", b"x");
     let said = dir.refused(&format!("{RUN} --out file/results"));
-    assert!(said.starts_with("forebay: cannot make the folder file/results: "), "{said}");
+    assert!(said.starts_with("forebay: cannot create the folder file/results: "), "{said}");
     assert!(
         dir.refused(&format!("{RUN} --json none/record.json")).starts_with("forebay: cannot write none/record.json")
     );
     let said = dir.refused(&format!("{RUN} --access-log"));
-    assert_eq!(said, "forebay: --access-log needs --out DIR, the folder it is written to\n");
+    assert_eq!(said, "forebay: --access-log needs --out DIR, the folder for the log\n");
 }
 
 #[test]
