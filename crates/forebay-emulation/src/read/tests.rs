@@ -215,7 +215,7 @@ fn a_missing_file_is_named_with_what_makes_it_and_of_more_files_the_first_are_ta
     let text = |workload: &Workload| open(workload, memory.clone(), Path::new("data"), true).err().unwrap().to_string();
     assert_eq!(text(&few), format!("{gone}, one of 10 files, is missing; make them with `forebay workload make`"));
     let more = workload(Format::Npy, 30, 1, How::default());
-    assert!(text(&more).contains("holds 9 .npy files of the 30"), "{}", text(&more));
+    assert!(text(&more).contains("contains 9 .npy files; the workload needs 30"), "{}", text(&more));
     let first = workload(Format::Npy, 5, 1, How::default());
     let (samples, _) = open(&first, memory.clone(), Path::new("data"), true).unwrap();
     assert_eq!(epoch(&samples, 1, 1).concat(), expected(5, 1));

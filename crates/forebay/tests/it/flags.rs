@@ -50,9 +50,10 @@ const OUTPUTS: &str = include_str!("outputs.rs");
 /// The tests of the limit on samples.
 const LIMIT: &str = include_str!("large_files.rs");
 
-/// The long flags that a command's help names at the start of a line.
+/// The long flags that a command's help names at the start of a line. Their texts are further in.
 fn flags(help: &str) -> Vec<&str> {
-    let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let is_text = |line: &&str| line.starts_with("       ");
+    let named = help.lines().filter(|line| !is_text(line)).map(str::trim_start).filter(|line| line.starts_with('-'));
     let long = named.filter_map(|line| line.split([' ', ',', '[']).find(|word| word.starts_with("--")));
     long.filter(|flag| !["--help", "--version"].contains(flag)).collect()
 }

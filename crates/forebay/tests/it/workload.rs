@@ -158,7 +158,12 @@ fn check_foresees_what_no_run_could_do() {
     let dir = with_tiny();
     dir.write("long.yaml", TINY.replace("epochs: 2", "epochs: 2\n  total_training_steps: 9"));
     let said = dir.missed("workload check long.yaml").stdout;
-    assert!(said.contains("line 17: train.total_training_steps: 9 steps are asked for"), "{said}");
+    assert!(
+        said.contains(
+            "line 17: train.total_training_steps: 9 steps requested, but the data provides 4 steps for 1 accelerator\n"
+        ),
+        "{said}"
+    );
     dir.write("arrays.yaml", TINY.replace("npz", "hdf5"));
     let said = dir.met("workload check arrays.yaml");
     assert_eq!(said.contains("note: dataset.format: this build has no HDF5"), !cfg!(feature = "hdf5"), "{said}");

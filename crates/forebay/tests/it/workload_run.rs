@@ -191,7 +191,7 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     let said = refused("++workload.dataset.num_files_train=16");
     assert!(said.contains("set/train contains 8 .npz files; the workload needs 16"), "{said}");
     let said = refused("++workload.dataset.format=npy");
-    assert!(said.contains("holds 0 .npy files of the 8"), "{said}");
+    assert!(said.contains("set/train contains 0 .npy files; the workload needs 8"), "{said}");
     let saves = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes";
     assert!(refused(&format!("{saves}=1000000000000000")).contains("checkpoints need "));
     dir.write("file", "");
@@ -250,7 +250,7 @@ fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     assert!(is_saved_in(&dir, "results/checkpoints"));
     assert!(ran.stderr.starts_with("forebay: checkpoints go to results/checkpoints ("), "{}", ran.stderr);
     assert!(ran.stdout.contains("\n  Checkpoints in results/checkpoints ("), "{}", ran.stdout);
-    assert!(flat(&ran.stdout).contains("); the file system of the data. "), "{}", ran.stdout);
+    assert!(flat(&ran.stdout).contains("), on the file system of the data. "), "{}", ran.stdout);
     let page = String::from_utf8(dir.read("results/report.html")).unwrap();
     assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
     let mut after = [".", "set"].map(|folder| entries(&dir, folder));
