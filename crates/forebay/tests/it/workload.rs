@@ -58,10 +58,8 @@ fn show_says_the_plan_with_totals_bytes_steps_and_demand() {
 workload    tiny
 data        8 npz files of 1 sample, 32.8 KB; data/tiny
 sample      4.1 KB
-reader      batch 2, 2 read threads, prefetch 2, files in order, samples in
-            order
-train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of compute
-            per step; 4.0 ms at least; 65.5 KB read
+reader      batch 2, 2 read threads, prefetch 2, files in order, samples in order
+train       2 epochs of 2 steps for each of 2 accelerators, 1.0 ms of compute per step; 4.0 ms at least; 65.5 KB read
 demand      8.2 MB/s per accelerator that never waits, 16.4 MB/s of all 2
 threshold   an AU of 0.1 %
 ";
