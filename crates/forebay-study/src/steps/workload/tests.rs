@@ -49,7 +49,7 @@ fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
 #[test]
 fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
     let refused = |settings: &WorkloadTask| settings.check().unwrap_err();
-    assert_eq!(refused(&settings(&[])), "missing workload");
+    assert_eq!(refused(&settings(&[])), "missing `workload`");
     let said = refused(&settings(&[("workload", text("unet4d"))]));
     assert!(said.starts_with("unknown workload \"unet4d\"; built-in workloads: "), "{said}");
     let said = refused(&unet3d(&[("reader.batchsize", Level::Integer(3))]));
