@@ -77,7 +77,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
         let _ = writeln!(text, "after {source}");
     }
     if !spec.about.is_empty() {
-        let _ = writeln!(text, "\n{}", spec.about.trim());
+        let _ = writeln!(text, "\n{}", paragraphs(&spec.about));
     }
     text.push('\n');
     for dataset in &spec.datasets {
@@ -148,6 +148,20 @@ fn setting(name: &str, value: &Scaled<Level>) -> String {
 
 fn levels(levels: &Levels) -> String {
     levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A text with one line per paragraph instead of the lines of its file, so it can be folded to the terminal. List items
+/// and indented lines stay lines of their own.
+fn paragraphs(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.trim().lines() {
+        let is_own = line.is_empty() || line.starts_with([' ', '-', '*']) || out.ends_with('\n');
+        if !out.is_empty() {
+            out.push(if is_own { '\n' } else { ' ' });
+        }
+        out.push_str(line.trim_end());
+    }
+    out
 }
 
 /// "5 repeats after 1 warm-up", per scale if they differ.

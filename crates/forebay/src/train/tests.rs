@@ -146,7 +146,7 @@ fn values_without_sense_are_refused_with_what_would_have_one() {
         ("set --device tpu", "give auto, cpu, cuda, or cuda:N with N from 0 to 1,023"),
         ("set --device cuda --precision f64", "expected f32, tf32 or bf16"),
         ("set --accelerator v100", "expected \"emulated:\" at the beginning"),
-        ("set --accelerator emulated:224", "missing unit"),
+        ("set --accelerator emulated:224", "missing unit; use ns, us, ms, s, min or h"),
         ("set --threads 1,2", "give a number from 1 to 1,024, or auto"),
         ("set --batch 0", "give a whole number from 1 to 1,000,000"),
         ("set --lr 0", "give a number above 0"),

@@ -266,7 +266,7 @@ fn the_table_shows_every_cell_and_the_best_of_each_mode() {
     let table = lines.iter().skip_while(|line| !line.starts_with("cell ")).take_while(|line| !line.is_empty());
     assert_eq!(table.filter(|line| line.contains(", sync, ")).count(), 6, "{printed}");
     for mode in ["sequential write", "sequential read", "random read"] {
-        assert!(lines.iter().any(|line| line.starts_with(&format!("  Best: {mode}, "))), "{printed}");
+        assert!(lines.iter().any(|line| line.starts_with(&format!("  Fastest: {mode}, "))), "{printed}");
         let headline = flat(&printed);
         let best = headline.split_once("Best rates: ").unwrap().1.split_once(&format!("{mode} ")).unwrap().1;
         let of_mode = cells(&record).into_iter().filter(|cell| cell["mode"] == mode.replace(' ', "-"));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use forebay_testing::{Reason, not_run};
 
-use crate::dir::{Dir, Ran, default_signals};
+use crate::dir::{Dir, Ran, default_signals, unfolded};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::is_root;
@@ -97,7 +97,7 @@ fn a_file_system_without_inodes_is_said_before_anything_is_made() {
         echo status $?; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=32m,nr_inodes=20 none small", script) else { return };
     assert_eq!(ran.stdout, "status 2\n");
-    let said = String::from_utf8(dir.read("said")).unwrap();
+    let said = unfolded(&String::from_utf8(dir.read("said")).unwrap());
     let wanted =
         "forebay: small: the probe creates 69 files and folders, but only 19 inodes are free; give another folder\n";
     assert_eq!(said, wanted);

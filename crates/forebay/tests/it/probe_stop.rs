@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::dir::Dir;
+use crate::dir::{Dir, unfolded};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::Running;
@@ -89,7 +89,7 @@ fn a_disk_that_fills_up_meanwhile_is_said_and_nothing_stays() {
         wait $probe; echo status $?; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=20m none small", script) else { return };
     assert_eq!(ran.stdout, "status 2\nfill\n");
-    let said = String::from_utf8(dir.read("said")).unwrap();
+    let said = unfolded(&String::from_utf8(dir.read("said")).unwrap());
     let last = said.lines().last().unwrap();
     assert!(last.starts_with("forebay: small/.forebay-probe-"), "{said}");
     let rest = "/data: no space left on the device; free some, or name another folder";

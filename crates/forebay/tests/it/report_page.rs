@@ -131,7 +131,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     let json: Value = serde_json::from_str(&dir.met("report study ingest.json --json -")).unwrap();
     assert_eq!(json["schema"], "forebay-report/1");
     assert_eq!(json["runs"][0]["figures"][1]["data"][0]["tier"], "hdd");
-    assert_eq!(json["comparisons"][0]["summary"], "The runs have no cell in common: nothing can be compared.");
+    assert_eq!(json["comparisons"][0]["summary"], "The runs have no cell in common; there is nothing to compare.");
     let printed = dir.met("report ingest.json --json out.json --csv out.csv");
     assert!(printed.starts_with("Ingest of photos\n"), "the table is still printed: {printed}");
     assert_eq!(dir.json("out.json")["runs"][0]["cells"].as_array().unwrap().len(), 4);
@@ -149,12 +149,12 @@ fn two_runs_are_compared_in_words_and_on_the_page() {
     dir.write("other.json", faster);
     let printed = dir.met("report ingest.json other.json");
     assert!(
-        printed.contains("other beside ingest\n  cores: 64, not 2\n\n4 cells in common: 4 within noise.\n"),
+        printed.contains("other compared with ingest\n  cores: 2 → 64\n\n4 cells in common: 4 within noise.\n"),
         "{printed}"
     );
     dir.met("report ingest.json other.json --html page.html");
     let page = text(&dir, "page.html");
-    assert!(page.contains("Comparison of 2 runs") && page.contains("noise: the interval includes 1"));
+    assert!(page.contains("Comparison of 2 runs") && page.contains("noise: the interval includes 1×"));
 }
 
 #[test]

@@ -390,6 +390,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     let shown = dir.met("study show chien-2018");
     for wanted in [
         "Chien",
+        "\n\nHow many images per second can a hard disk, an SSD, an Optane card and a Lustre file system feed to training, and how \
+         much do more reading threads help? Images are read, ",
         "dataset imagenet: imagenet images, made: 2048 quick, 16384 full\n",
         "tier lustre: shaped in this process, lustre: 1.97 GB/s read, ",
         "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-up\n  dataset = imagenet\n",

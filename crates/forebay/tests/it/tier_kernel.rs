@@ -200,7 +200,7 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert_eq!(cell["ceiling_of"], "the read limit of the tier hdd (163 MB/s)");
     assert!(record["notes"].to_string().contains("the data is on tier hdd: ext4 of 67.1 MB on /dev/loop"));
     let printed = dir.met(&format!("ingest {flags}"));
-    assert!(printed.contains("emulated: hdd is a loop device throttled by the kernel.\n"), "{printed}");
+    assert!(printed.contains("Emulated devices: hdd is a loop device throttled by the kernel.\n"), "{printed}");
     assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
     let probed = "probe .home/tiers/hdd/data --random --size 4MiB --depth 1 --runs 2 --save of-hdd";
     assert_eq!(dir.run(probed).stderr, "forebay: saved as the ceiling of-hdd\n");
@@ -216,10 +216,8 @@ fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
     dir.met("tier up hdd --size 64MiB");
     let data = dir.data("hdd");
     let listed = dir.met("tier list");
-    assert!(
-        listed.contains(&format!("hdd: not measured; run forebay probe {data} --size 16MiB --save hdd")),
-        "{listed}"
-    );
+    let probe = format!("hdd: not measured; to measure it, run\n  forebay probe {data} --size 16MiB --save hdd\n");
+    assert!(listed.contains(&probe), "{listed}");
     assert!(Command::new("umount").arg(&data).status().unwrap().success());
     dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
     let wanted = "tier hdd, which is not up: down (unmounted by hand)\nhint: run `forebay tier up hdd` to bring it up, or \
@@ -383,7 +381,7 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
     assert!(limits().ends_with(" 133000000\n"), "{}", limits());
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
-    assert!(group.run(&dir, ingest).stdout.contains("emulated: hdd is a loop device throttled by the kernel."));
+    assert!(group.run(&dir, ingest).stdout.contains("Emulated devices: hdd is a loop device throttled by the kernel."));
     dir.met("tier down");
     assert_eq!(limits(), "");
 }

@@ -237,7 +237,7 @@ fn a_drain_that_fails_costs_no_save_and_is_told_at_once_and_at_the_end() {
         ls small/ck";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
     assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), ["status 1", &step(1)], "{ran:?}");
-    assert!(ran.stderr.contains("that was being drained failed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the checkpoint of step 2 failed while being drained: "), "{}", ran.stderr);
     let cell = &dir.json("record.json")["cells"][0];
     assert_eq!((&cell["n_steps"], saves(cell).len()), (&9.into(), 9));
     assert_eq!((&saves(cell)[0]["fate"], &saves(cell)[8]["fate"]), (&"saved".into(), &"on-fast".into()));

@@ -250,7 +250,7 @@ fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     assert!(is_saved_in(&dir, "results/checkpoints"));
     assert!(ran.stderr.starts_with("forebay: checkpoints go to results/checkpoints ("), "{}", ran.stderr);
     assert!(ran.stdout.contains("\n  Checkpoints in results/checkpoints ("), "{}", ran.stdout);
-    assert!(flat(&ran.stdout).contains("); the file system of the data. "), "{}", ran.stdout);
+    assert!(flat(&ran.stdout).contains("), on the file system of the data. "), "{}", ran.stdout);
     let page = String::from_utf8(dir.read("results/report.html")).unwrap();
     assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
     let mut after = [".", "set"].map(|folder| entries(&dir, folder));
