@@ -1,10 +1,10 @@
-//! What the examples share: a small folder of photographs.
+//! Shared by the examples: a small folder of photographs.
 
 use anyhow::Result;
 use forebay_dataset::{Control, MakePlan, MakeSpec, Profile, make};
 use tempfile::TempDir;
 
-/// A temporary folder with `n` synthetic photographs of about 12 KB in class folders.
+/// Creates a temporary folder with `n` synthetic photographs of about 12 KB, in class folders.
 ///
 /// # Errors
 /// When they cannot be written.

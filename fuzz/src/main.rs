@@ -1,7 +1,7 @@
 //! A mutation fuzzer for forebay's decoders.
 //!
 //! It needs no special compiler: seeds are built in code, changed at random, and decoded; an input that panics or takes more
-//! than five seconds is saved under `findings/`. It sees no coverage. What it has instead is the decoder's answer: an input
+//! than five seconds is saved under `findings/`. It measures no coverage, but uses the decoder's answer: an input
 //! whose error message (numbers aside) is new joins the seeds. Half of the inputs get their checksums repaired, so that
 //! damage reaches the code behind them.
 //!

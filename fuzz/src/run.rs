@@ -1,4 +1,4 @@
-//! Feeding a target until its time is up, and keeping what brings it down.
+//! Runs a target on mutated inputs until its time is up, and saves inputs that fail.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

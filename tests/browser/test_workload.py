@@ -39,8 +39,8 @@ def test_both_arithmetics_are_drawn_for_every_number_of_processes(opened: Open) 
 def test_what_was_left_out_and_what_is_emulated_is_said(opened: Open) -> None:
     said = opened("processes").page.locator("body").text_content()
     assert "Left out: 64 processes" in said
-    assert "The reader of these runs is an emulation" in said
-    assert "1 published value is of what the full scale asks of storage" in said
+    assert "The reader of these runs is emulated" in said
+    assert "1 published value is only valid at the full scale and not shown here." in said
 
 
 def test_a_point_says_its_value_on_hover(opened: Open) -> None:

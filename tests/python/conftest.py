@@ -14,6 +14,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 Forebay = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def flat(said: str) -> str:
+    """Words a space apart, wherever the lines were folded."""
+    return " ".join(said.split())
+
+
 @pytest.fixture(scope="session")
 def binary() -> Path:
     """The binary under test."""

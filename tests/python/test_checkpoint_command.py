@@ -7,7 +7,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 import tensorflow as tf
-from conftest import Forebay
+from conftest import Forebay, flat
 from plain_checkpoint import assert_same, random_array
 
 DTYPES = ["bool", "uint8", "int8", "float16", "bfloat16", "int32", "float32", "int64", "float64"]
@@ -42,7 +42,7 @@ def test_tensorflows_checkpoint_becomes_a_file_that_safetensors_reads(
     )
     out = tmp_path / "ours.safetensors"
     convert = ["checkpoint", "convert", tmp_path / "theirs", out, "--to", "safetensors"]
-    assert '1 tensor of strings ("text") cannot be written' in forebay(*convert, status=1).stderr
+    assert '1 tensor of strings ("text") cannot be written' in flat(forebay(*convert, status=1).stderr)
     assert not out.exists()
     done = forebay(*convert, "--drop-strings")
     assert done.stderr == 'forebay: left out 1 tensor of strings ("text"), which cannot be written\n'
@@ -65,7 +65,7 @@ def test_a_model_and_its_optimizer_saved_by_keras_become_safetensors_and_come_ba
     assert len(wanted) > 10 and wanted["save_counter/.ATTRIBUTES/VARIABLE_VALUE"] == 1
     out = tmp_path / "ours.safetensors"
     done = forebay("checkpoint", "convert", prefix, out, "--to", "safetensors")
-    assert done.stderr.startswith("forebay: left out the object graph of tf.train.Checkpoint") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("forebay: left out the object graph of tf.train.Checkpoint") and done.stderr.count("forebay: ") == 1
     assert_same(safetensors.numpy.load_file(out), wanted)
     forebay("checkpoint", "convert", out, tmp_path / "back", "--to", "tensorflow")
     back = tf.train.load_checkpoint(str(tmp_path / "back"))

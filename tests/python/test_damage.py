@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from conftest import Forebay
+from conftest import Forebay, flat
 from pixels import image_paths
 
 TFRECORD_HEADER_LEN = 12
@@ -101,4 +101,4 @@ def _second_record(shard: bytearray) -> int:
 
 def _verify(forebay: Forebay, path: Path) -> str:
     done = forebay("data", "verify", path, status=1)
-    return done.stdout + done.stderr
+    return flat(done.stdout + done.stderr)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Forebay
+from conftest import Forebay, flat
 from odd_images import SIZES, picture
 from PIL import Image
 
@@ -108,7 +108,7 @@ def test_a_file_cut_off_is_bad(forebay: Forebay, tmp_path: Path, kind: str) -> N
     cuts = list(range(1, len(whole) - 4, 7))
     for cut in cuts:
         (folder / f"{cut:05}.{suffix}").write_bytes(whole[:cut])
-    said = forebay("data", "verify", folder, status=1).stdout
+    said = flat(forebay("data", "verify", folder, status=1).stdout)
     assert f": 0 samples good, {len(cuts)} bad;" in said
 
 
@@ -116,7 +116,7 @@ def test_a_file_cut_off_is_bad(forebay: Forebay, tmp_path: Path, kind: str) -> N
 def test_a_tiff_that_is_not_decoded_is_a_failed_sample(forebay: Forebay, tmp_path: Path, mode: str) -> None:
     path = tmp_path / "a.tiff"
     Image.fromarray(picture(17, 33)).convert(mode).save(path)
-    said = forebay("data", "decode", path, "--to", tmp_path / "a.npy", status=2).stderr
+    said = flat(forebay("data", "decode", path, "--to", tmp_path / "a.npy", status=2).stderr)
     assert "tiff image cannot be decoded" in said
     assert "not support" in said
 
@@ -127,7 +127,7 @@ def test_unsupported_images_are_named_and_counted(forebay: Forebay, tmp_path: Pa
     image.save(tmp_path / "b.jp2")
     image.save(tmp_path / "c.webp")
     note = "2 files left out: 1 AVIF image (not supported), 1 JPEG 2000 image (not supported)"
-    assert note in forebay("data", "inspect", tmp_path).stdout
-    assert "a.avif: AVIF is not supported" in forebay("ingest", tmp_path / "a.avif", status=2).stderr
+    assert note in flat(forebay("data", "inspect", tmp_path).stdout)
+    assert "a.avif: AVIF is not supported" in flat(forebay("ingest", tmp_path / "a.avif", status=2).stderr)
     (tmp_path / "b.jp2").rename(tmp_path / "b")
-    assert note in forebay("data", "verify", tmp_path).stdout
+    assert note in flat(forebay("data", "verify", tmp_path).stdout)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from conftest import Forebay
+from conftest import Forebay, flat
 from pixels import image_paths
 
 COMPRESSIONS = ["none", "gzip", "zlib"]
@@ -85,7 +85,7 @@ def test_a_key_names_the_feature_that_is_read(
     keys = ["--image-key", "image", "--label-key", "image/id"]
     inspection = forebay_json("data", "inspect", tmp_path / "in", *keys)
     assert [(c["label"], c["n_samples"]) for c in inspection["classes"]] == [(7, 60)]
-    refused = forebay("data", "inspect", tmp_path / "in", "--image-key", "photo", status=2).stderr
+    refused = flat(forebay("data", "inspect", tmp_path / "in", "--image-key", "photo", status=2).stderr)
     assert "no feature `photo`; features found: file_name (bytes" in refused
 
 
@@ -108,7 +108,7 @@ def test_a_sequence_example_is_refused_with_its_sequences(forebay: Forebay, tmp_
     )
     with tf.io.TFRecordWriter(str(tmp_path / "video.tfrecord")) as writer:
         writer.write(example.SerializeToString())
-    found = forebay("data", "verify", tmp_path / "video.tfrecord", status=1).stdout
+    found = flat(forebay("data", "verify", tmp_path / "video.tfrecord", status=1).stdout)
     assert "features found: length (int64), and the tf.SequenceExample sequences frames" in found
 
 

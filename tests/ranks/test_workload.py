@@ -113,7 +113,7 @@ def test_ranks_that_are_to_stop_keep_what_they_measured(forebay, workload, tmp_p
 def test_ranks_give_up_on_one_that_does_not_come_within_the_time_that_was_given(forebay, workload, tmp_path):
     with started(forebay, workload, tmp_path / "out", "--rank-timeout", "18s") as job:
         with frozen(children(job.pid)[2]) as lost:
-            said = job.communicate(timeout=LATENESS_S)[1]
+            said = " ".join(job.communicate(timeout=LATENESS_S)[1].split())
     assert job.returncode == 2, said
     assert f"rank 2 (pid {lost} on " in said and "is stopped (SIGSTOP)" in said, said
     assert "rank 2 on" in said and "did not come to a meeting within 18 s" in said, said

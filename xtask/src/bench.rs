@@ -1,4 +1,4 @@
-//! Comparisons with other people's pipelines, side by side on the same files.
+//! Comparisons with other pipelines on the same files.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -71,6 +71,6 @@ fn add_ffcv(python: &std::path::Path) {
         run(program(python).args(pip).arg(requirements))
     });
     if let Err(error) = outcome {
-        eprintln!("xtask: FFCV could not be installed and will not be run: {error:#}");
+        eprintln!("xtask: FFCV could not be installed and is left out: {error:#}");
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that guards the project, cheapest first.
+//! All checks of the project, cheapest first.
 
 use std::time::Instant;
 

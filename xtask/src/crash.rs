@@ -1,4 +1,4 @@
-//! Checkpoints through everything that can happen to them: the campaign of `forebay-checkpoint`'s example.
+//! Fault injection for checkpoints: the campaign of `forebay-checkpoint`'s example.
 
 use std::path::Path;
 use std::process::Command;

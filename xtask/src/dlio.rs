@@ -1,4 +1,4 @@
-//! `forebay workload` beside DLIO: the same workload on the same files, in one run.
+//! Compares `forebay workload` with DLIO: the same workload on the same files, in one run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Pages of `docs/` that are made from the code: written, or compared with what the code gives now.
+//! Generates the pages of `docs/` that follow from the code, or checks that they are up to date.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Set-up, demonstration and everything that guards the project.
+//! Set-up, the demonstration, and all checks of the project.
 
 mod bench;
 mod book;
@@ -26,37 +26,37 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  demo           make a small dataset, run the ingest sweep, print the table
-  ci             everything that guards the project; installs what it needs
-  test           all tests of the workspace; says which cannot run on this machine
-  tidy           house rules that no compiler checks
-  layers         which crate may depend on which
+  demo           runs the built-in study chien-2018 at the quick scale and writes its report
+  ci             all checks, cheapest first; installs what it needs
+  test           all tests of the workspace; lists those that cannot run on this machine
+  tidy           rules that no compiler checks
+  layers         checks the dependencies between crates
   generate [--check]
-                 write the generated pages of docs/; with --check, say which are out of date
-  book [PAGE…]   the documentation: builds it, follows its links, runs its commands
-  browser        reports opened in a headless Chromium
+                 writes the generated pages of docs/; with --check, lists those that are out of date
+  book [PAGE…]   builds the documentation, follows its links, runs its commands
+  browser        opens reports in a headless Chromium
   reports [STUDY…]
-                 runs the built-in studies, keeps their pages in docs/reports, takes the picture of README.md
-  interop        our files read by TensorFlow and webdataset, and theirs by us
+                 runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
+  interop        file exchange with TensorFlow and webdataset, in both directions
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   crash [--short] [--in DIR] [--summary FILE]
-                 checkpoints through power cuts, kills, failing and full disks, at every operation of a save, a drain
-                 and a prune; on real ext4 and xfs where it runs as root
+                 power cuts, kills, failing and full disks at every operation of saving, draining and pruning
+                 checkpoints; as root also on real ext4 and xfs
   hostile [--short] [--attack NAME] [--command NAME] [--binary PATH]
-                 every command under limits, full disks, foreign files, signals, outputs onto inputs
-  bench jpeg     our JPEG decoder beside libjpeg-turbo: pixels and speed
-  bench parquet  our Parquet beside the parquet crate: rows and speed
+                 every command under limits, on full disks, with foreign files, signals, and outputs that are inputs
+  bench jpeg     our JPEG decoder and libjpeg-turbo: pixels and speed
+  bench parquet  our Parquet and the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
-                 forebay probe beside fio on the same file; fails when a row is off by more than 5 %
-  bench prefetch an emulated accelerator on every tier, with and without prefetch, beside a run that never waits
+                 forebay probe and fio on the same file; fails if a row is off by more than 5 %
+  bench prefetch an emulated accelerator on every tier, with and without prefetch, and a run that never waits
   bench checkpoint [--in DIR]
-                 a durable save beside torch.save, safetensors and TensorFlow; stalls, tiers, training with checkpoints
+                 a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
   bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
-                 workloads beside DLIO on the same files: utilisation, bytes a core, first step, generation, memory
+                 workloads compared with DLIO on the same files: AU, bytes per core, first step, generation, memory
   bench peers [OPTIONS…]
-                 ingest beside tf.data, torchvision, DALI and FFCV on the same files
+                 ingest compared with tf.data, torchvision, DALI and FFCV on the same files
 ";
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
-//! What prefetching is worth: an emulated accelerator on every tier, with and without, beside a run that never waits.
+//! The effect of prefetch: an emulated accelerator on every tier, with and without, compared with a run that never waits.
 //!
-//! Checked are three claims. With a batch made ahead and an input rate above the compute rate, the accelerator waits for at
-//! most 1 % of the time after its first batch, and the run takes at most 1.02 times the synthetic one. Without, the run takes
-//! longer by the time that the pipeline takes alone, within 10 %.
+//! Three claims are checked. With prefetch 1 and an input rate above the compute rate, the accelerator waits for at most 1 %
+//! of the time after its first batch, and the run takes at most 1.02 times the synthetic one. Without prefetch, the run takes
+//! longer by the time of the pipeline alone, within 10 %.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

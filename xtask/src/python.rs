@@ -1,4 +1,4 @@
-//! Virtual environments, and the tests against other people's libraries.
+//! Virtual environments, and the tests against other libraries.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ pub fn need_mpi() -> Result<()> {
 /// Makes sure that the tests of ranks can be run.
 pub fn need_all() -> Result<()> {
     need_mpi()?;
-    need(&TO_TEST, "Slurm or what it needs is missing")
+    need(&TO_TEST, "Slurm or one of its dependencies is missing")
 }
 
 /// Installs what is missing. A system without Debian's packages has to have the counterparts: builds and tests say so if not.

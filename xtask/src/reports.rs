@@ -1,4 +1,4 @@
-//! Reports for visitors: every built-in study run on this machine at the quick scale, its page kept in `docs/reports`, and a picture for
+//! Reports for visitors: runs every built-in study at the quick scale, keeps its page in `docs/reports`, and takes a screenshot for
 //! README.md.
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! `forebay checkpoint bench` beside torch.save, safetensors and TensorFlow's Saver, and what checkpoints cost training.
+//! Compares `forebay checkpoint bench` with torch.save, safetensors and TensorFlow's Saver, and measures the cost in training.
 //!
-//! A shared disk's rate wanders, and all savers wander with it. So every round runs each of them once, in turning order, and
-//! what counts is the median over the rounds of the ratio within a round. Every goal that is missed is named at the end.
+//! The rate of a shared disk varies, and so do all savers. Every round therefore runs each of them once, in rotating order, and
+//! the result is the median of the ratios within a round. Missed goals are listed at the end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -217,14 +217,14 @@ impl Others {
         let mut command = program(python);
         command.arg(scripts.join("peers.py")).arg(dir).arg(MEGABYTES);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start Python")?;
-        let orders = Some(child.stdin.take().context("it was asked for")?);
-        let answers = BufReader::new(child.stdout.take().context("it was asked for")?);
+        let orders = Some(child.stdin.take().context("the stream is a pipe")?);
+        let answers = BufReader::new(child.stdout.take().context("the stream is a pipe")?);
         Ok(Self { child, orders, answers })
     }
 
     /// Seconds of one save.
     fn save(&mut self, name: &str) -> Result<f64> {
-        writeln!(self.orders.as_mut().context("it has ended")?, "{name}")?;
+        writeln!(self.orders.as_mut().context("the program has ended")?, "{name}")?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         answer.trim().parse().with_context(|| format!("{name} did not save"))

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 /// The repository's root.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository")
 }
 
 /// A folder below the build folder, made if missing.

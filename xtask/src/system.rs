@@ -1,4 +1,4 @@
-//! What the machine must have beyond Rust: named, and installed where that is allowed.
+//! System packages beyond Rust: names them, and installs them where possible.
 
 use std::process::Command;
 

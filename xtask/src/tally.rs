@@ -1,4 +1,4 @@
-//! How many tests passed, and which could not run on this machine and why.
+//! Counts passed tests, and lists those that could not run on this machine, with the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -115,7 +115,7 @@ fn passed(line: &str) -> Result<u64> {
     }
     let before = |what| words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse::<u64>().ok());
     if ["ignored", "skipped", "xfailed", "deselected"].into_iter().any(|what| before(what).is_some_and(|n| n > 0)) {
-        bail!("tests that are left out have to say why, from the closed list");
+        bail!("a test that is not run needs a reason from the closed list");
     }
     Ok(before("passed").unwrap_or(0))
 }

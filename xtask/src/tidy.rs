@@ -1,4 +1,4 @@
-//! House rules that no compiler checks. See ARCHITECTURE.md and the reasons beside each rule.
+//! Rules that no compiler checks, each with its reason. See also ARCHITECTURE.md.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ const FORBIDDEN: [(&str, &str); 7] = [
     (concat!("dbg", "!("), "a left-over"),
     (concat!("#[ig", "nore"), "a test that does not run"),
     (concat!("assert!(", "true"), "a test that cannot fail"),
-    (concat!("/ro", "ot/"), "a path of somebody's machine"),
-    (concat!("/ho", "me/"), "a path of somebody's machine"),
+    (concat!("/ro", "ot/"), "a path of a personal machine"),
+    (concat!("/ho", "me/"), "a path of a personal machine"),
 ];
 
 /// Checks all files that git knows or would add.
@@ -42,7 +42,7 @@ pub fn run() -> Result<()> {
         check_text(path, &text, &mut wrong);
     }
     if !wrong.is_empty() {
-        bail!("{} house rules broken:\n{}", wrong.len(), wrong.join("\n"));
+        bail!("{} problems:\n{}", wrong.len(), wrong.join("\n"));
     }
     eprintln!("{} files are tidy", files.len());
     Ok(())
@@ -56,7 +56,7 @@ fn files() -> Result<Vec<PathBuf>> {
 fn check_name(path: &Path, wrong: &mut Vec<String>) {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if EMPTY_NAMES.contains(&stem.as_ref()) {
-        wrong.push(format!("{}: a name that says nothing", path.display()));
+        wrong.push(format!("{}: the name says nothing", path.display()));
     }
 }
 
@@ -82,10 +82,10 @@ fn check_rust(path: &Path, text: &str, files: &[PathBuf], wrong: &mut Vec<String
     let n_lines = text.lines().count();
     let limit = if path.ends_with("crates/forebay/src/main.rs") { MAX_MAIN_LINES } else { MAX_LINES };
     if n_lines > limit {
-        wrong.push(format!("{}: {n_lines} lines, more than {limit}: look for a seam", path.display()));
+        wrong.push(format!("{}: {n_lines} lines, more than {limit}: split the file", path.display()));
     }
     if !text.starts_with("//!") {
-        wrong.push(format!("{}: it does not begin with a `//!` paragraph that says its idea", path.display()));
+        wrong.push(format!("{}: missing `//!` paragraph at the start that explains the file", path.display()));
     }
     for (number, line) in text.lines().enumerate() {
         if line.chars().count() > MAX_COLUMNS {
@@ -96,7 +96,7 @@ fn check_rust(path: &Path, text: &str, files: &[PathBuf], wrong: &mut Vec<String
         }
     }
     if !is_declared(path, files) {
-        wrong.push(format!("{}: no module declares this file, so it is dead", path.display()));
+        wrong.push(format!("{}: no module declares this file", path.display()));
     }
 }
 
@@ -131,7 +131,7 @@ fn check_links(path: &Path, text: &str, wrong: &mut Vec<String>) {
     for piece in text.split("](").skip(1) {
         let target = piece.split([')', '#', ' ']).next().unwrap_or_default();
         if !target.is_empty() && !target.contains("://") && !dir.join(target).exists() {
-            wrong.push(format!("{}: the link to {target} leads nowhere", path.display()));
+            wrong.push(format!("{}: broken link to {target}", path.display()));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Experiments of one process on the pipeline.
 //!
-//! An experiment takes a validated plan, runs it, notifies an observer, and returns a record. It renders and prints nothing.
+//! An experiment takes a validated plan, runs it, notifies an observer, and returns a record. It prints nothing.
 //!
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
 //! [`train`] trains a network, or emulates an accelerator, on what the pipeline delivers, and attributes its waits.
 //! [`checkpoint`] saves and restores a state over tiers, beside the storage's own rates.
 
 pub mod checkpoint;
+mod explore;
 pub mod ingest;
 mod supply;
 pub mod train;

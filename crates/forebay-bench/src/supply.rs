@@ -1,4 +1,4 @@
-//! What experiments on a pipeline share: storage, order, output and threads.
+//! Code shared by experiments on a pipeline: storage, order, output and threads.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,13 +14,13 @@ use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Storage, choose_mode};
 use forebay_units::{Bytes, PathText};
 
-/// Files per mode when the mode is chosen by measurement.
+/// Files per mode if the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
 const CHOICE_THREADS: usize = 8;
-/// The tuner settles within a second or two if batches are fast; with slow storage it would take forever.
+/// The tuner settles within a second or two if batches are fast; with slow storage it would take too long.
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
-/// A mode chosen by measurement is noted.
+/// Opens the storage; notes a mode chosen by measurement.
 pub(crate) fn storage(
     io: Io,
     tier: Option<&Profile>,
@@ -42,7 +42,7 @@ pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
     }
 }
 
-/// Tensor shards hold pixels already.
+/// Tensor shards already hold pixels.
 pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Mapped {
     match source.pixels() {
         None => dataset.map(DecodeImage(spec)),
@@ -68,7 +68,7 @@ pub(crate) fn tune(
     Ok((tuning.as_ref().map_or_else(cores, Tuning::best), tuning))
 }
 
-/// In the tuner's order.
+/// In the order in which the tuner tried them.
 pub(crate) fn tried(tuning: Option<&Tuning>) -> Vec<TriedThreads> {
     let tried = tuning.into_iter().flat_map(|tuning| &tuning.tried);
     tried.map(|(threads, rate)| TriedThreads { threads: *threads as u64, images_per_s: *rate }).collect()
@@ -83,11 +83,11 @@ pub(crate) fn note_of(path: &Path, source: &Source) -> DatasetNote {
     }
 }
 
-/// For the reader of a record: splits read together, files left out, shards of which only a part is usable.
+/// Notes for the reader of a record: splits read together, files left out, shards that are only partly usable.
 pub(crate) fn notes_of(source: &Source) -> impl Iterator<Item = String> {
     let damaged = source.damaged().iter().map(|damaged| {
         let (path, n) = (damaged.path.escaped(), damaged.n_samples_before);
-        format!("{path} is damaged after {n} samples, which were used: {}", damaged.error)
+        format!("{path} is damaged after {n} samples; only these were used: {}", damaged.error)
     });
     source.notes().iter().cloned().chain(source.left_out().note()).chain(damaged)
 }
@@ -110,7 +110,7 @@ pub(crate) fn describe_output(spec: ImageSpec) -> String {
     format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
 }
 
-/// Prefix to the first failed sample's error, if all failed.
+/// Prefix to the first failed sample's error, if all samples failed.
 pub(crate) fn none_usable(n_samples: u64) -> String {
     match n_samples {
         1 => "the only sample could not be used".to_owned(),
@@ -118,7 +118,7 @@ pub(crate) fn none_usable(n_samples: u64) -> String {
     }
 }
 
-/// Whether a path is a regular file; a pipe is not opened to find out.
+/// Whether a path is a regular file; does not open a pipe to find out.
 fn is_measurable(path: &Path) -> bool {
     let is_small = |found: std::fs::Metadata| found.is_file() && found.len() <= CHOICE_LIMIT;
     std::fs::metadata(path).is_ok_and(is_small) && File::open(path).is_ok()
@@ -129,7 +129,7 @@ fn chosen_mode(source: &Source, notes: &mut Vec<String>) -> forebay_storage::Res
     let step = files.len().div_ceil(CHOICE_FILES).max(1);
     let sample: Vec<_> = files.iter().step_by(step).filter(|path| is_measurable(path)).cloned().collect();
     if sample.is_empty() {
-        notes.push(format!("read mode buffered: no file of at most {} to choose a mode by", Bytes(CHOICE_LIMIT)));
+        notes.push(format!("read mode buffered: no file of at most {} to measure the modes with", Bytes(CHOICE_LIMIT)));
         return Ok(Mode::Buffered);
     }
     let choice = choose_mode(&sample, CHOICE_THREADS)?;

@@ -135,7 +135,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(Home::claim(dir.path(), ".m.json", &identity(1)).unwrap());
         let error = Home::claim(dir.path(), ".m.json", &identity(2)).err().unwrap();
-        assert!(error.to_string().ends_with("the folder was made with seed 1, not seed 2"), "{error}");
+        assert!(error.to_string().ends_with("the folder was made with seed 1; requested seed 2"), "{error}");
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         assert!(matches!(error, Error::OtherInputs { .. }), "{error}");
         assert!(!error.to_string().contains("a445"), "{error}");
         let error = Home::claim(dir.path(), ".m.json", &of(2, "bb4a")).err().unwrap();
-        assert!(error.to_string().ends_with("the folder was made with seed 1, not seed 2"), "{error}");
+        assert!(error.to_string().ends_with("the folder was made with seed 1; requested seed 2"), "{error}");
     }
 
     #[test]

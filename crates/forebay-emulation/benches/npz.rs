@@ -1,8 +1,9 @@
-//! What a core reads of npz files that are in the page cache, checksums verified: `cargo bench -p forebay-emulation --bench npz`.
+//! Rate per core of reading npz files from the page cache, checksums verified: `cargo bench -p forebay-emulation
+//! --bench npz`.
 //!
-//! Lent in place, or copied into a buffer, with the CRC-32; copied without; beside them the checksum alone, in memory. Time is that
-//! of the thread on its core, so that a busy machine gives the same figures.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints what it found")]
+//! Cases: lent in place or copied into a buffer, with the CRC-32; copied without it; and the CRC-32 alone, in memory.
+//! Time is the thread's CPU time, so a busy machine gives the same figures.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ fn main() {
         [("lent, verified", true, true), ("copied, verified", false, true), ("copied, not verified", false, false)]
     {
         let seconds = best(|| files.iter().for_each(|file| read(file, lent, verify)));
-        println!("{name:24} {:6.1} GB/s a core", total / seconds / 1e9);
+        println!("{name:24} {:6.1} GB/s per core", total / seconds / 1e9);
     }
     let seconds = best(|| {
         std::hint::black_box(crc32fast::hash(&values));
@@ -41,10 +42,10 @@ fn best(mut run: impl FnMut()) -> f64 {
     rounds.fold(f64::MAX, f64::min)
 }
 
-/// Seconds that this thread has been on a core.
+/// CPU time of this thread.
 fn core_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec that lives.
+    // SAFETY: the pointer is to a live timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -1,7 +1,9 @@
-//! Ranks meeting, for the tests that start them with `mpirun` and `srun`: `ranks WHAT [RANK] [PATIENCE IN SECONDS]`.
+//! Meetings of ranks, for the tests that start them with `mpirun` and `srun`: `ranks WHAT [RANK] [PATIENCE IN
+//! SECONDS]`.
 //!
-//! `together` meets, gathers and broadcasts; `stops` lets one rank be asked to stop. The others let one rank
-//! misbehave: `fails` says so, `leaves` ends without a word, `panics`, `dies` by SIGKILL, `sleeps` and never comes, `freezes` by SIGSTOP.
+//! `together` meets, gathers and broadcasts; `stops` requests a stop on one rank. In the other modes one rank
+//! misbehaves: `fails` reports a failure, `leaves` ends silently, `panics`, `dies` by SIGKILL, `sleeps` and never
+//! arrives, `freezes` by SIGSTOP.
 #![allow(clippy::print_stdout)]
 
 use std::io::Write;
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// At one go, so that ranks that share stderr do not tear each other's lines.
+/// In a single write: ranks that share stderr do not tear each other's lines.
 fn complain(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
@@ -57,20 +59,20 @@ fn act(what: &str, odd: u64, ranks: &dyn Ranks) -> Result<String, Failed> {
             "dies" => signal_myself("-KILL"),
             "freezes" => signal_myself("-STOP"),
             "sleeps" => std::thread::sleep(Duration::from_secs(600)),
-            _ => ranks.meet(Err(format!("no such thing to do: {what}")))?,
+            _ => ranks.meet(Err(format!("unknown mode {what}")))?,
         }
     }
-    // One that failed meets the others also where they were about to gather.
+    // A failed rank also meets the others when they gather.
     ranks.gather(vec![1])?;
     ranks.meet(Ok(()))?;
     Ok("ended".to_owned())
 }
 
-/// One is asked to stop: all hear it, and can still gather.
+/// One rank is asked to stop: all learn of it, and can still gather.
 fn stops(ranks: &dyn Ranks, odd: u64) -> Result<String, Failed> {
     let mine = if ranks.rank() == odd { Verdict::Stop } else { Verdict::Go };
     assert_eq!(ranks.meet_or_stop(Ok(mine))?, Verdict::Stop);
-    assert_eq!(ranks.meet_or_stop(Ok(Verdict::Go))?, Verdict::Go, "a stop is heard once");
+    assert_eq!(ranks.meet_or_stop(Ok(Verdict::Go))?, Verdict::Go, "a stop is reported once");
     ranks.gather(vec![1])?;
     Ok("stopped together".to_owned())
 }
@@ -81,7 +83,7 @@ fn signal_myself(signal: &str) {
 }
 
 fn together(ranks: &dyn Ranks) -> Result<String, Failed> {
-    // Lengths that differ between ranks, one of them nothing.
+    // Lengths differ between ranks; one is zero.
     let mine = vec![ranks.rank() as u8; usize::try_from(ranks.rank() * 100_000).expect("small")];
     if let Some(all) = ranks.gather(mine)? {
         for (rank, bytes) in all.iter().enumerate() {
@@ -98,5 +100,5 @@ fn together(ranks: &dyn Ranks) -> Result<String, Failed> {
     for _ in 0..n {
         ranks.meet(Ok(()))?;
     }
-    Ok(format!("{:.1} us a meeting", start.elapsed().as_secs_f64() * 1e6 / f64::from(n)))
+    Ok(format!("{:.1} us per meeting", start.elapsed().as_secs_f64() * 1e6 / f64::from(n)))
 }

@@ -25,16 +25,16 @@ pub(super) enum Readiness {
     Fed,
     /// Its step is done.
     Arrived,
-    /// Its data ended before its steps did.
+    /// Its data ended before its last step.
     Ended,
 }
 
 pub(super) struct Accelerator {
     pub(super) doing: Doing,
     feed: Box<dyn Feed>,
-    /// It took a batch, and its readers have not been notified yet.
+    /// It took a batch, and its readers have not been woken yet.
     is_fed: bool,
-    /// Readers' times at the start of the step; the difference is what they did during its wait.
+    /// The readers' times at the start of the step; the increase is what they did during the wait.
     before: Times,
     pub(super) timer: PassTimer,
 }
@@ -49,10 +49,10 @@ impl Accelerator {
         self.doing = Doing::Waiting;
     }
 
-    /// Checks whether its batch has come or its computation is over; `is_ending` cuts the computation short.
+    /// Checks whether its batch is ready or its computation is over; `is_ending` cuts the computation short.
     ///
     /// # Errors
-    /// When its data cannot be read.
+    /// If its data cannot be read.
     pub(super) fn poll(&mut self, context: &RunContext<'_>, is_ending: bool) -> Result<Readiness, Error> {
         match self.doing {
             Doing::Waiting => match self.feed.poll() {
@@ -78,7 +78,7 @@ impl Accelerator {
         self.doing = Doing::Computing { until_ns: now_ns + drawn_ns };
     }
 
-    /// Wakes its readers if it has taken a batch since it last did.
+    /// Wakes its readers if it has taken a batch since the last call.
     pub(super) fn go_on(&mut self) {
         if std::mem::take(&mut self.is_fed) {
             self.feed.go_on();
@@ -128,14 +128,14 @@ impl PassTimer {
         self.laps.lap(Part::Other);
     }
 
-    /// Charges computation only up to `until_ns`: noticing its end late is no computation.
+    /// Charges computation only up to `until_ns`: the delay in noticing its end is not computation.
     fn computed(&mut self, until_ns: u64) {
         let computed = self.laps.lap_until(Part::Compute, until_ns);
         self.times.compute.push(computed);
         self.times.late_ns += self.laps.lap(Part::Other);
     }
 
-    /// Drops the current step; its time stays in the account.
+    /// Drops the current step; its time stays in the totals.
     pub(super) fn break_off(&mut self) {
         self.laps.lap(Part::Other);
         let n_whole = self.times.barrier.len();
@@ -150,7 +150,7 @@ impl PassTimer {
         self.block.n_steps += 1;
     }
 
-    /// Blocks are the steps between two checkpoints.
+    /// Ends a block, the steps between two checkpoints.
     pub(super) fn end_block(&mut self) {
         let end_ns = self.laps.started_ns() + self.laps.wall_ns() - self.origin_ns;
         if self.block.n_steps > 0 {

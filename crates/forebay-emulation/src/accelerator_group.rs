@@ -1,7 +1,7 @@
-//! The accelerators of a process: all wait for their batches, compute, meet, and save when it is time.
+//! The accelerators of a process: all wait for their batches, compute, meet, and save when a checkpoint is due.
 //!
-//! One thread drives them all. A computing accelerator needs no core. If each had a thread, a core shared with readers would have to serve
-//! every one of them twice per step, and all would wait for the last.
+//! One thread drives them all. A computing accelerator needs no core. With a thread per accelerator, a core shared with
+//! readers would have to serve each of them twice per step, and all would wait for the last one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::{Epoch, Saved};
 
-/// Limits progress events.
+/// Minimum interval between progress events.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct RunContext<'a> {
@@ -29,7 +29,7 @@ pub(super) struct RunContext<'a> {
     pub(super) accelerators: std::ops::Range<u64>,
     pub(super) n_steps: u64,
     pub(super) n_steps_eval: u64,
-    /// Epochs with an evaluation after them.
+    /// Epochs that are followed by an evaluation.
     pub(super) evaluations: &'a [u64],
     /// Readers of this process, and the cores they share.
     pub(super) n_readers: usize,
@@ -50,7 +50,7 @@ pub(super) struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Whether this process was asked to stop: all ranks end at their next meeting.
+    /// Whether this process was asked to stop; all ranks then end at their next meeting.
     pub(super) fn is_ending(&self) -> bool {
         self.observer.is_cancelled()
     }
@@ -72,7 +72,7 @@ impl RunContext<'_> {
     pub(super) fn fail<T>(&self, reason: String) -> Result<T, Failed> {
         self.supply.end();
         self.ranks.meet(Err(reason.clone()))?;
-        // All end in any case.
+        // All ranks end in any case.
         Err(Failed { rank: self.ranks.rank(), host: self.ranks.host(), reason, is_lost: false })
     }
 
@@ -93,7 +93,7 @@ impl RunContext<'_> {
 pub(super) struct Ran {
     pub(super) epochs: Vec<Epoch>,
     pub(super) saves: Vec<Saved>,
-    /// Per restored checkpoint, the fraction that was in memory before the restore.
+    /// Per restored checkpoint, the fraction that was in memory before.
     pub(super) residents: Vec<Option<f64>>,
     pub(super) is_stopped: bool,
 }
@@ -215,7 +215,7 @@ impl<'a> AcceleratorGroup<'a> {
                     Ok(Readiness::Fed) => accelerator.compute(context.clock.now_ns(), self.draws[i].next(law)),
                     Ok(Readiness::Arrived) => n_left -= 1,
                     Ok(Readiness::Ended) => {
-                        return context.give_up(number, &format!("its data ended before step {step}"));
+                        return context.give_up(number, &format!("the data ended before step {step}"));
                     }
                     Err(error) => return context.give_up(number, &chain(&error)),
                 }
@@ -224,12 +224,12 @@ impl<'a> AcceleratorGroup<'a> {
             if n_left == 0 || is_ending && accelerators.iter().any(|accelerator| accelerator.doing == Doing::Waiting) {
                 break;
             }
-            // Waking readers takes longer than the rest of a step's beginning: it is done while all compute.
+            // Waking readers takes longer than the rest of starting a step, so it is done while all compute.
             accelerators.iter_mut().for_each(Accelerator::go_on);
             self.pace.rest(next_end(accelerators));
         }
         let verdict = context.meet()?;
-        // If one rank is asked to stop, the others do not know how far it got: no rank counts the step.
+        // If one rank is asked to stop, the others do not know how far it got, so no rank counts the step.
         match verdict {
             Verdict::Go => accelerators.iter_mut().for_each(|accelerator| accelerator.timer.met()),
             Verdict::Stop => accelerators.iter_mut().for_each(|accelerator| accelerator.timer.break_off()),

@@ -1,8 +1,8 @@
 //! Log of sample reads: one line per sample, in one file per process.
 //!
-//! `time_s` is when the sample was in memory, in seconds since the start of the run; `part` is `train` or `eval`, and files are
-//! numbered within it; `epoch` is that of the training, or the one before the evaluation; `bytes` were moved for the sample,
-//! `asked` are those of them that were requested: fewer if O_DIRECT moves whole pages.
+//! `time_s` is when the sample was in memory, in seconds since the start of the run. `part` is `train` or `eval`, each
+//! with its own file numbers. `epoch` is the training epoch, or the one before the evaluation. `bytes` were moved for
+//! the sample, and `asked` of them were requested: fewer if O_DIRECT moves whole pages.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use super::run::Error;
 
 struct Sink {
     file: BufWriter<File>,
-    /// The first failure; nothing is written after it.
+    /// The first error; nothing is written after it.
     failure: Option<std::io::Error>,
 }
 

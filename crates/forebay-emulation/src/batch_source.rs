@@ -43,10 +43,10 @@ impl Tally {
     }
 }
 
-/// Which accelerators of how many this process has.
+/// The accelerators of this process among those of all processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deal {
-    /// The first accelerator of this process, and how many it has.
+    /// The first accelerator of this process, and their number.
     pub(super) first: u64,
     pub(super) n: u64,
     /// Accelerators of all processes.

@@ -13,7 +13,7 @@ use super::read::Seeds;
 use super::totals::{Run, all, recorded, state_of};
 use super::warnings::warnings;
 
-/// Prefix of the note on a stopped run; readers of records recognise it by this.
+/// Prefix of the note on a stopped run, by which readers of records recognise it.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// Above this many steps, the record keeps only sums and percentiles.
@@ -81,7 +81,7 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
         order: prepare::order(workload, known.seeds),
         medium,
         demand_bytes_per_s: known.totals.demand_bytes_per_s,
-        // A stopped run has not done what it would be judged by.
+        // A stopped run has not completed the work that a threshold applies to.
         judged: if trains && !is_stopped(reports) { judged(plan, &totals) } else { Vec::new() },
         lever: lever(workload, &totals, &run.stalls(|epoch| &epoch.stalls), n_cores),
         processes: reports.iter().map(|report| report.process.clone()).collect(),
@@ -98,7 +98,8 @@ fn cell(known: &Known<'_>, reports: &[RankReport]) -> WorkloadCell {
     }
 }
 
-/// Utilisation over whole epochs decides, against the user's threshold or the workload's; DLIO's own figure is only shown beside it.
+/// Utilisation of whole epochs is compared with the user's threshold or the workload's; DLIO's figure is only shown
+/// beside it.
 fn judged(plan: &Plan, totals: &WorkloadTotals) -> Vec<Judged> {
     let judge = |what: &str, value: Option<f64>, limit: f64, is_decisive| Judged {
         what: what.to_owned(),
@@ -122,11 +123,11 @@ fn notes(cell: &WorkloadCell, reports: &[RankReport]) -> Vec<String> {
     });
     let mut notes: Vec<String> = of_ranks.collect();
     if is_stopped(reports) {
-        notes.push(format!("{INTERRUPTED}: finished steps are kept and not compared with a threshold"));
+        notes.push(format!("{INTERRUPTED}: the completed steps are kept, but not compared with a threshold"));
     }
     if cell.totals.steps > MOST_STEPS {
         notes.push(format!(
-            "{} exceed {MOST_STEPS}: the record keeps sums and percentiles only",
+            "{}, more than {MOST_STEPS}: the record keeps only sums and percentiles",
             count(cell.totals.steps, "step")
         ));
     }
@@ -138,24 +139,25 @@ fn is_stopped(reports: &[RankReport]) -> bool {
     reports.iter().any(|report| report.is_stopped)
 }
 
-/// Says where restored checkpoints came from.
+/// The note on where restored checkpoints came from.
 fn restored_note(reports: &[RankReport]) -> Option<String> {
     let evidence = all(reports.iter().filter_map(|report| report.restored.clone()));
     let from_memory = (evidence.bytes_read > 0).then(|| evidence.from_memory());
     from_memory.map(|share| match share {
         Some(_) if evidence.resident_before.is_none_or(|share| share > 0.05) => format!(
-            "{} of the restored checkpoints was in memory before: evicting them failed",
+            "{} of the restored checkpoints was in memory before the restore: evicting them failed",
             evidence.resident_before.map_or("an unknown share".to_owned(), |share| format!("{:.0} %", 100.0 * share))
         ),
         Some(share) if share <= 0.05 => {
-            "checkpoints were restored from the device: they were evicted before, and the block layer counted the reads"
+            "checkpoints were restored from the device: they were evicted first, and the block layer counted the reads"
                 .to_owned()
         }
         Some(share) => format!(
-            "{:.0} % of the restored checkpoints came from memory although they were evicted before: the file \
+            "{:.0} % of the restored checkpoints came from memory although they were evicted first; the file \
              system may be in memory",
             100.0 * share
         ),
-        None => "checkpoints were restored; the kernel does not report whether from the device".to_owned(),
+        None => "checkpoints were restored; whether from the device is unknown, because the kernel does not report it"
+            .to_owned(),
     })
 }

@@ -1,7 +1,8 @@
 //! Emulated computation: times drawn from the workload's distribution and spent on the clock.
 //!
-//! A sleep ends late: by the timer's slack, the exit from the CPU's idle state and the wait for a core. The lateness is learnt from sleep
-//! to sleep and subtracted from the next one; the microseconds that remain are spent spinning. Accounted is what the clock showed.
+//! A sleep ends late: by the timer's slack, the exit from the CPU's idle state and the wait for a core. The lateness is
+//! learnt from sleep to sleep and subtracted from the next one; the remaining microseconds are spent spinning. The time
+//! accounted is the one measured by the clock.
 
 use std::sync::Arc;
 
@@ -11,17 +12,17 @@ use forebay_workload::Time;
 
 use super::draw;
 
-/// Limit of spinning at the end of a step: on a machine that wakes later than this, steps take longer, and the record says so. One thread
-/// spins for all accelerators, at most a tenth of a step of 3 ms.
+/// Limit of spinning at the end of a step: on a machine that wakes later than this, steps take longer, and the record
+/// says so. One thread spins for all accelerators, for at most a tenth of a step of 3 ms.
 const MOST_SPUN_NS: u64 = 300_000;
 
-/// Longest uninterrupted sleep; a stop request waits at most this long.
+/// Longest uninterrupted sleep, and so the longest delay of a stop request.
 const LOOK_NS: u64 = 50_000_000;
 
 /// The shortest time slice that the kernel grants.
 const TURN_NS: u64 = 100_000;
 
-/// Computation times of one accelerator; they depend only on the seed and its number.
+/// Computation times of one accelerator, determined by the seed and the accelerator's number.
 pub(super) struct Draws(u64);
 
 impl Draws {
@@ -39,7 +40,7 @@ impl Draws {
 /// Waits for the ends of steps.
 pub(super) struct Pace {
     clock: Arc<dyn Clock>,
-    /// Expected lateness of a rest.
+    /// Expected lateness of a sleep.
     late_ns: u64,
 }
 
@@ -50,7 +51,7 @@ impl Pace {
         Self { clock, late_ns: 0 }
     }
 
-    /// Until the deadline, an unpark, or `LOOK_NS`.
+    /// Sleeps until the deadline, an unpark, or for `LOOK_NS`.
     pub(super) fn rest(&mut self, deadline_ns: Option<u64>) {
         let now = self.clock.now_ns();
         let wanted = deadline_ns.map(|deadline| deadline.saturating_sub(self.late_ns));
@@ -66,37 +67,37 @@ impl Pace {
         self.clock.spin_until_ns(deadline);
     }
 
-    /// Rises quickly and falls slowly, so most rests end in time.
+    /// Rises quickly and falls slowly, so most sleeps end in time.
     fn learn(&mut self, late_ns: u64) {
         let (known, late) = (self.late_ns, late_ns.min(MOST_SPUN_NS));
         self.late_ns = if late > known { known + (late - known).div_ceil(8) } else { known - (known - late) / 32 };
     }
 }
 
-/// Makes the kernel wake this thread when it asked for it, instead of up to 50 µs later together with others, and run it soon if
-/// readers hold its core: it needs a core for microseconds per step; behind readers, which take milliseconds, all accelerators
-/// would stand still.
+/// Makes the kernel wake this thread at the requested time, instead of up to 50 µs later together with others, and run
+/// it soon if readers hold its core. It needs a core for microseconds per step; queued behind readers, which take
+/// milliseconds, it would stall all accelerators.
 fn wake_on_time() {
-    // SAFETY: the call takes nothing but numbers. Where it is refused, sleeps end as late as they did.
+    // SAFETY: the call takes only numbers. If it is refused, sleeps end as late as before.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
     ask_for_short_turns();
 }
 
-/// Requests shorter time slices than other threads have, which are granted sooner (Linux 6.12 and later; earlier kernels ignore
-/// it). Threads that it starts keep the default.
+/// Requests shorter time slices than other threads have, which are granted sooner (Linux 6.12 and later; earlier
+/// kernels ignore it). Threads that it starts keep the default.
 fn ask_for_short_turns() {
     let size = size_of::<libc::sched_attr>() as u32;
-    // SAFETY: all of it are numbers, of which zero is one.
+    // SAFETY: the structure holds only numbers, for which zero is valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most `size` bytes, which are there.
+    // SAFETY: the kernel writes at most `size` bytes, which are allocated.
     let known = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-    // The user gave the process a policy of its own; keep it.
+    // The user chose another policy for the process; keep it.
     if known != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
         return;
     }
     attributes.sched_runtime = TURN_NS;
     attributes.sched_flags |= libc::SCHED_FLAG_RESET_ON_FORK as u64;
-    // SAFETY: the kernel reads `size` bytes. Where it is refused, turns are as they were.
+    // SAFETY: the kernel reads `size` bytes. If the call is refused, time slices stay as they were.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
@@ -106,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine on which every sleep ends so much late.
+    /// A machine on which every sleep ends late by a fixed time.
     struct Late {
         now_ns: Mutex<u64>,
         by_ns: u64,
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Rests until the step of so many seconds that begins now is over.
+    /// Waits out a step of the given length that begins now.
     fn step(pace: &mut Pace, seconds: f64) {
         let until = pace.clock.now_ns() + (seconds * 1e9) as u64;
         while pace.clock.now_ns() < until {
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What 200 steps of 3.5 ms take beyond that, of it.
+    /// The relative excess of 200 steps of 3.5 ms.
     fn excess(by_ns: u64) -> f64 {
         let mut pace = Pace::new(Arc::new(Late { now_ns: Mutex::new(0), by_ns }));
         (0..200).for_each(|_| step(&mut pace, 0.0035));
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(excess(0), 0.0);
         assert!(excess(60_000) < 0.002, "{}", excess(60_000));
         let beyond = excess(800_000);
-        assert!((0.1..0.2).contains(&beyond), "{beyond}: what cannot be allowed for is not hidden");
+        assert!((0.1..0.2).contains(&beyond), "{beyond}: lateness beyond the limit is not hidden");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use forebay_units::random::Random;
 use forebay_workload::Time;
 
-/// In seconds, as an absolute value.
+/// Draws a time in seconds; negative values change their sign.
 pub(crate) fn seconds(law: &Time, seed: u64) -> f64 {
     let mut random = Random::new(seed);
     let drawn = match *law {

@@ -1,4 +1,4 @@
-//! Where an accelerator gets its batches.
+//! The source of an accelerator's batches.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,11 +10,11 @@ use super::batch_source::Tally;
 use super::run::Error;
 
 pub(super) trait Feed: Send {
-    /// The number of samples in the next batch, `None` at the end of the data. If pending, the calling thread is unparked once
-    /// polling makes sense again.
+    /// The number of samples in the next batch, or `None` at the end of the data. If pending, the calling thread is
+    /// unparked when it should poll again.
     fn poll(&mut self) -> Poll<Result<Option<u64>, Error>>;
 
-    /// Releases the last batch taken; its threads can then continue.
+    /// Releases the last batch taken, so its threads can continue.
     fn go_on(&mut self);
 
     /// What its threads did during waits, so far.
@@ -35,7 +35,7 @@ pub(super) trait Supply: Sync {
     /// Epochs count from 1.
     fn open(&self, part: Part, accelerator: u64, epoch: u64) -> Result<Box<dyn Feed>, Error>;
 
-    /// No more batches will be taken: emulated waits may be cut short.
+    /// Announces that no more batches will be taken: emulated waits may be cut short.
     fn end(&self) {}
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Piped {
     /// Held until its slot is released.
     taken: Option<Batch>,
     batches: Batches,
-    /// With its number there.
+    /// The tally, and this feed's number in it.
     tally: Option<(Arc<Tally>, u64)>,
 }
 
@@ -73,7 +73,7 @@ impl Feed for Piped {
         })
     }
 
-    /// The accelerator owns the batch: its slot is free for the next one.
+    /// The accelerator has its own copy of the batch, so its slot is free for the next one.
     fn go_on(&mut self) {
         self.taken = None;
         self.batches.go_on();

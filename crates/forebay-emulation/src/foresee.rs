@@ -1,7 +1,7 @@
-//! A dry run: finds what a run would fail on, without making, saving, evicting or measuring anything.
+//! A dry run: finds errors of a run in advance, without making, saving, evicting or measuring anything.
 //!
-//! It lists files as a run does and reads the first sample of each part, which detects files of another format. Whether every file is
-//! intact only the run itself finds out.
+//! It lists files as a run does and reads the first sample of each part, which detects files of another format. Only
+//! the run itself finds out whether every file is intact.
 
 use std::ffi::CString;
 use std::io;
@@ -18,10 +18,10 @@ use super::read::{Access, Samples, refused};
 use super::run::Error;
 use super::saving;
 
-/// Every rank must call it, as for a run.
+/// Finds errors in advance. Every rank must call it, as for a run.
 ///
 /// # Errors
-/// The first thing that the run would fail on, on any rank.
+/// The first error that the run would have, on any rank.
 pub fn foresee(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let totals = forebay_workload::Plan::new(&plan.workload, plan.settings.all_accelerators() * ranks.size());
     let totals = together(ranks, totals.map_err(Error::Plan))?;
@@ -46,7 +46,7 @@ fn has_hdf5(workload: &Workload) -> Result<(), Error> {
     if is_built_in { Ok(()) } else { Err(refused(forebay_dataset::NO_HDF5.to_owned())) }
 }
 
-/// There must be space for it, and no other data in its place.
+/// Checks that there is enough space for the data, and no other data in its place.
 fn can_make(plan: &Plan) -> Result<(), Error> {
     has_hdf5(&plan.workload)?;
     can_write(&plan.data)?;

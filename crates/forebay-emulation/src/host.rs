@@ -1,4 +1,4 @@
-//! What DLIO's files say about a host: its first CPU, and its memory before the run and before every epoch.
+//! The parts of DLIO's files that describe a host: its first CPU, and its memory before the run and before every epoch.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -20,14 +20,13 @@ pub(super) fn lever(workload: &Workload, totals: &WorkloadTotals, stalls: &Cause
     match largest {
         Some((name, seconds, advice, is_bound)) if seconds / n >= WORTH * wall_s && seconds > 0.0 => {
             let saves_s = (seconds / n).min(wall_s);
-            Lever { name: name.to_owned(), advice, saves_s, wall_s: wall_s - saves_s, is_bound }
+            Lever { name: name.to_owned(), advice, saves_s, wall_s: wall_s - saves_s, is_bound, ..Lever::default() }
         }
         _ => Lever {
             name: "none".to_owned(),
             advice: "the accelerators are the bottleneck".to_owned(),
-            saves_s: 0.0,
             wall_s,
-            is_bound: false,
+            ..Lever::default()
         },
     }
 }

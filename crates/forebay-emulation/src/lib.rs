@@ -1,7 +1,8 @@
-//! Workloads in the manner of DLIO: real reads by many emulated accelerators, in one process or over MPI ranks.
+//! Runs workloads as DLIO does: real reads by many emulated accelerators, in one process or on MPI ranks.
 //!
-//! Every accelerator has its own pipeline, takes a batch, computes for as long as the workload says, and waits for the others at the step's
-//! barrier. Time is divided as the accelerator sees it; the parts of an epoch sum to its wall clock.
+//! Every accelerator has its own pipeline, takes a batch, computes for as long as the workload says, and waits for the
+//! others at the step's barrier. Time is divided from the accelerator's point of view; the parts of an epoch sum to its
+//! wall clock.
 
 mod accelerator;
 mod accelerator_group;

@@ -1,13 +1,13 @@
-//! Local time as DLIO's files write it.
+//! Local time in the format of DLIO's files.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// As Python writes a time without a zone: "2026-11-16T05:42:10.914314".
+/// Formats a time as Python does without a time zone: "2026-11-16T05:42:10.914314".
 pub(crate) fn iso(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() as libc::time_t;
     let mut parts = std::mem::MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both point to valid memory, and all zeros is a valid structure where the call writes nothing.
+    // SAFETY: both point to valid memory; if the call writes nothing, the zeroed structure is valid.
     let parts = unsafe {
         libc::localtime_r(&raw const seconds, parts.as_mut_ptr());
         parts.assume_init()

@@ -1,4 +1,4 @@
-//! Where checkpoints go, and the scratch folder of those that are not kept.
+//! The location of checkpoints, and the scratch folder of those that are not kept.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -18,7 +18,7 @@ use super::run::Error;
 
 const PREFIX: &str = ".forebay-checkpoints-";
 
-/// `None` if the plan saves none. The folder need not exist yet.
+/// Where checkpoints go; `None` if the plan saves none. The folder need not exist yet.
 pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     let place = &plan.checkpoints;
     let profile = place.shaped.as_ref().or(place.kernel.as_ref());
@@ -36,23 +36,24 @@ pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {
     })
 }
 
-/// For checkpoints on another device than the data.
+/// A warning if checkpoints are on another device than the data.
 pub fn checkpoint_warning(plan: &Plan) -> Option<String> {
     let place = checkpoint_place(plan)?;
     let of_data = plan.tier.as_ref().filter(|_| plan.workload.workflow.train).map(|profile| profile.name.as_str());
     let device = place.device().unwrap_or_else(|| "an unknown file system".to_owned());
     if place.is_with_data == Some(false) {
-        let system = file_system_of(&plan.data).map_or("another one".to_owned(), |(system, _)| system);
+        let system = file_system_of(&plan.data).map_or("another file system".to_owned(), |(system, _)| system);
         return Some(format!(
-            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of checkpoints \
-             are of the former, those of reads of the latter",
+            "checkpoints and data are on different file systems: {} is on {device}, {} on {system}; times and rates of \
+             checkpoints are those of the former, times and rates of reads those of the latter",
             place.path,
             plan.data.escaped()
         ));
     }
     of_data.filter(|tier| place.medium.tier.as_deref() != Some(tier)).map(|tier| {
         format!(
-            "the emulated {tier} applies to the data only: checkpoints go to {} ({device}), and their times and rates are of that device",
+            "the emulated {tier} applies to the data only: checkpoints go to {} ({device}), which determines their times \
+             and rates",
             place.path
         )
     })
@@ -68,7 +69,7 @@ fn device_of(path: &Path) -> Option<u64> {
     std::fs::metadata(there(path)).ok().map(|found| found.dev())
 }
 
-/// A scratch folder is removed when this is dropped: only once no rank uses it any more.
+/// A folder for checkpoints. A scratch folder is removed on drop, so drop it only when no rank uses it any more.
 pub(super) struct Folder {
     pub(super) dir: PathBuf,
     is_removed: bool,
@@ -98,7 +99,8 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_removed {
-            // Hosts need not share the folder, so every rank removes what it sees. If that fails, the next run tries again.
+            // Hosts need not share the folder, so every rank removes its view of it. If that fails, the next run tries
+            // again.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }

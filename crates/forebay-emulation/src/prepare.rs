@@ -1,4 +1,4 @@
-//! Before the first step: all ranks agree on the plan, make the data if the workload says so, and evict caches.
+//! Before the first step: all ranks agree on the plan, make the data if the workload requests it, and evict caches.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use super::ranks::Ranks;
 use super::read::Seeds;
 use super::run::Error;
 
-/// Files whose residency is sampled if nothing is evicted.
+/// Maximum number of files whose residency is sampled if nothing is evicted.
 const LOOKED_AT: u64 = 1024;
 
 /// Ends all ranks if one has failed: that one with its own error, the others with its reason.
@@ -25,7 +25,7 @@ pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Resul
     match outcome {
         Ok(value) => ranks.meet(Ok(())).map(|()| value).map_err(Error::Rank),
         Err(error) => {
-            // All ranks have heard it; this one knows the details.
+            // All ranks learn the reason; this rank has the details.
             let _ = ranks.meet(Err(chain(&error)));
             Err(error)
         }
@@ -47,7 +47,8 @@ pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
     Ok((here().filter(|rank: &u64| *rank < me).count() as u64, here().count() as u64))
 }
 
-/// Checks that all ranks have the same plan, and returns the seeds of the orders: the workload's, or ones from the clock.
+/// Checks that all ranks have the same plan, and returns the seeds of the orders: the workload's, or some from the
+/// clock.
 pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
     let seeds = seeds(&plan.workload);
     let mine = format!("{} {}\n{}", seeds.files, seeds.samples, text(plan));
@@ -59,7 +60,7 @@ pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
     let known = seeds
         .split_once(' ')
         .and_then(|(files, samples)| Some(Seeds { files: files.parse().ok()?, samples: samples.parse().ok()? }));
-    known.ok_or_else(|| Error::OtherPlan { rank: ranks.rank(), what: format!("no seeds but \"{seeds}\"") })
+    known.ok_or_else(|| Error::OtherPlan { rank: ranks.rank(), what: format!("invalid seeds \"{seeds}\"") })
 }
 
 fn seeds(workload: &Workload) -> Seeds {
@@ -68,7 +69,7 @@ fn seeds(workload: &Workload) -> Seeds {
     Seeds { files: seed(workload.reader.file_shuffle), samples: seed(workload.reader.sample_shuffle) }
 }
 
-/// What ranks must have in common, line by line.
+/// The settings that ranks must have in common, line by line.
 fn text(plan: &Plan) -> String {
     let Plan { settings, workload, tier, out, .. } = plan;
     let version = env!("CARGO_PKG_VERSION");
@@ -83,8 +84,8 @@ fn difference(theirs: &str, ours: &str) -> Option<String> {
     let differs = lines.find(|(theirs, ours)| theirs != ours);
     let line = |text: &str| text.trim().trim_end_matches(',').to_owned();
     Some(match differs {
-        Some((theirs, ours)) => format!("the first has \"{}\", this one \"{}\"", line(theirs), line(ours)),
-        None => "one of them has more settings than the other".to_owned(),
+        Some((theirs, ours)) => format!("the first rank has \"{}\", this one \"{}\"", line(theirs), line(ours)),
+        None => "one rank has more settings than the other".to_owned(),
     })
 }
 
@@ -115,19 +116,21 @@ pub(super) fn generate(plan: &Plan, ranks: &dyn Ranks, observer: Observer<'_>) -
 }
 
 pub(super) fn made_note(made: &MadeRecords) -> String {
-    let kept = if made.n_kept > 0 { format!("; {} were there already", made.n_kept) } else { String::new() };
+    let kept = if made.n_kept > 0 { format!("; {} already existed", made.n_kept) } else { String::new() };
     format!("this process made {} of data, {}{kept}", count(made.n_written, "file"), Bytes(made.bytes))
 }
 
-/// Removes what this run made: this rank's files, then, by the first rank, the marker and the folders that are empty. If any rank
-/// found some of its files there already, all files stay, on all ranks.
+/// Removes the data that this run made: this rank's files, then, by the first rank, the marker and empty folders. If
+/// any rank found some of its files before the run, all files stay, on all ranks.
 pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeRecords>) -> Result<Option<String>, Error> {
     let dataset = &plan.workload.dataset;
     let Some(made) = made else {
-        return Ok(Some("dataset.keep_files is false, but this run did not generate the data: it stays".to_owned()));
+        return Ok(Some(
+            "dataset.keep_files is false, but this run did not generate the data, so the data stays".to_owned(),
+        ));
     };
     let was_there = everybody(ranks, &made.n_kept.to_string())?.iter().any(|n_kept| n_kept != "0");
-    let note = was_there.then(|| "some of the data existed before this run: it stays".to_owned());
+    let note = was_there.then(|| "some of the data existed before this run, so all of it stays".to_owned());
     let removed = if was_there { Ok(()) } else { remove_share(plan, ranks) };
     together(ranks, removed)?;
     if ranks.rank() == 0 {
@@ -137,7 +140,7 @@ pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeReco
             below.chain([top]).collect::<Vec<PathBuf>>()
         };
         for folder in [Part::Train.folder(), Part::Eval.folder(), "index"].into_iter().flat_map(folders) {
-            // A folder that holds anything stays.
+            // A folder that is not empty stays.
             let _ = std::fs::remove_dir(folder);
         }
         let is_left = |part: Part| dataset.n_files(part) > 0 && plan.data.join(part.folder()).exists();
@@ -149,7 +152,7 @@ pub(super) fn remove_made(plan: &Plan, ranks: &dyn Ranks, made: Option<&MadeReco
     Ok(note)
 }
 
-/// Including the index files that some formats have beside them.
+/// Removes this rank's files, including the index files of some formats.
 fn remove_share(plan: &Plan, ranks: &dyn Ranks) -> Result<(), Error> {
     let dataset = &plan.workload.dataset;
     for part in [Part::Train, Part::Eval] {
@@ -172,7 +175,7 @@ fn remove(path: PathBuf) -> Result<(), Error> {
     }
 }
 
-/// Evicts the data if asked to; the ranks of a host share the files between them.
+/// Evicts the data if requested; the ranks of a host share the files between them.
 pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) -> Result<Before, Error> {
     let dataset = &plan.workload.dataset;
     let n_files = dataset.n_files_train;
@@ -183,14 +186,14 @@ pub(super) fn caches(plan: &Plan, (index, n): (u64, u64), source: &BatchSource) 
     let share = |part| (index..dataset.n_files(part)).step_by(n.max(1) as usize).map(move |file| (part, file));
     let besides = share(Part::Train).chain(share(Part::Eval));
     let besides = besides.flat_map(|(part, file)| records_beside(dataset, part, file)).map(|path| plan.data.join(path));
-    // Files that are not trained on do not count in the evidence.
+    // Files that are not trained on do not count as evidence.
     let others = besides.filter(|path| path.exists()).chain(source.eval_files(index, n));
     let others: Vec<PathBuf> = others.collect();
     cold::prepare(&others, true)?;
     Ok(cold::prepare(&train, true)?)
 }
 
-/// How existing data differs from what the workload says.
+/// The differences between existing data and the workload.
 pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
     let is_read = plan.workload.dataset.format != Format::Synthetic;
     if is_read { made_otherwise(&plan.workload.dataset, &plan.data) } else { Vec::new() }
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
     use forebay_measure::Place;
 
-    /// The second of two ranks, whose first said this.
+    /// The second of two ranks; the first sent this text.
     struct Second(String);
 
     impl Ranks for Second {
@@ -254,7 +257,7 @@ mod tests {
         assert!(error.contains("n_files_train: 9") && error.contains("n_files_train: 8"), "{error}");
         let same = Second(format!("5 6\n{}", text(&plan())));
         let first = Seeds { files: 5, samples: 6 };
-        assert_eq!(agree(&plan(), &same).unwrap(), first, "the seeds are the first rank's");
+        assert_eq!(agree(&plan(), &same).unwrap(), first, "the seeds are those of the first rank");
         assert_eq!(agree(&plan(), &Solo).unwrap(), Seeds::from(123));
     }
 

@@ -1,4 +1,4 @@
-//! What a rank sends to the first one at the end of the run.
+//! The report of a rank to the first rank at the end of the run.
 
 use forebay_record::{CacheEvidence, Disturbed, Reads, WorkloadRank};
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,10 @@ pub(super) struct RankReport {
     pub(super) cpu_s: f64,
     /// From the start of the process to the start of the run's clock.
     pub(super) age_s: Option<f64>,
-    /// `None` also if disturbance is not watched.
+    /// `None` also if disturbance is not observed.
     pub(super) disturbed: Option<Disturbed>,
     pub(super) reads: Option<Reads>,
-    /// How existing data differs from what the workload says.
+    /// Differences between existing data and the workload.
     pub(super) otherwise: Vec<String>,
     pub(super) notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! DLIO's own result files, so that its tools keep working: `summary.json` by the first process, `<rank>_output.json` and
+//! DLIO's result files, for its tools: `summary.json` by the first process, `<rank>_output.json` and
 //! `<rank>_per_epoch_stats.json` for every accelerator (a rank of DLIO), and the workload in `.hydra`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ pub(super) fn write(
     write_json(&out.join("summary.json"), &summary(known, &time, record, all))
 }
 
-/// Hydra's files of a DLIO run: tools read the batch size and the epochs from them.
+/// Hydra's files of a DLIO run, from which tools read the batch size and the number of epochs.
 fn write_hydra(dir: &Path, known: &Known<'_>, record: &Record<WorkloadCell>) -> Result<(), Error> {
     let plan = known.plan;
     let text = |path: &Path| path.display().to_string();
@@ -186,7 +186,7 @@ fn epoch_output(known: &Known<'_>, epoch: &Epoch) -> Map<String, Value> {
     file.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
-/// As DLIO computes it: the utilisation is that of a block, the rate is all samples over the whole time.
+/// As DLIO computes it: utilisation is per block, the rate is all samples over the whole time.
 fn dlio_of_evaluation(known: &Known<'_>, done: &Evaluated) -> (metric::Block, metric::Dlio) {
     let seconds = |ns: &[u64]| ns.iter().map(|ns| *ns as f64 / 1e9).collect::<Vec<f64>>();
     let wall_s = done.wall_ns as f64 / 1e9;
@@ -200,7 +200,7 @@ fn dlio_of_block(workload: &Workload, n_steps: u64, block: &metric::Block) -> me
     metric::dlio(block, workload.reader.batch_size, limits.exclude_start_steps, limits.exclude_end_steps, n_steps)
 }
 
-/// Content of `<rank>_per_epoch_stats.json`. A run that only saves is DLIO's first epoch.
+/// Content of `<rank>_per_epoch_stats.json`. DLIO counts a run that only saves as its first epoch.
 fn stats(time: &Setting, report: &RankReport, accelerator: u64) -> Value {
     let mut file = Map::new();
     for epoch in report.epochs.iter().filter(|epoch| epoch.accelerator == accelerator) {
@@ -231,7 +231,7 @@ fn stats(time: &Setting, report: &RankReport, accelerator: u64) -> Value {
 
 fn checkpoint(time: &Setting, saved: &Saved) -> Value {
     let mut span = time.span(saved.start_ns, saved.start_ns + saved.ns);
-    // DLIO divides what all ranks saved by the time of each.
+    // DLIO divides the bytes of all ranks by each rank's own time.
     let bytes = time.whole.save_bytes.get(&saved.number).copied().unwrap_or(saved.bytes);
     span.insert("throughput".to_owned(), (bytes as f64 / GIB / (saved.ns.max(1) as f64 / 1e9)).into());
     span.into()
@@ -273,7 +273,7 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[RankReport])
     let mut metrics = Map::new();
     let epochs = || all.iter().flat_map(|report| &report.epochs);
     let length = known.plan.workload.dataset.record_length_bytes;
-    // A stopped run has not done what it would be judged by: no utilisation would suffice.
+    // A stopped run has not completed the work that a threshold applies to: no utilisation would suffice.
     let is_stopped = all.iter().any(|report| report.is_stopped);
     let limit = if is_stopped { f64::INFINITY } else { 100.0 * known.plan.workload.limits.au };
     let train = epochs().filter_map(|epoch| {
@@ -297,7 +297,7 @@ fn metrics(known: &Known<'_>, record: &Record<WorkloadCell>, all: &[RankReport])
     metrics.into()
 }
 
-/// Per epoch and accelerator, with means and deviations over epochs.
+/// Values per epoch and accelerator, with means and deviations over epochs.
 fn put_phase(
     metrics: &mut Map<String, Value>,
     phase: &str,

@@ -35,32 +35,32 @@ pub enum Error {
     Shared(forebay_measure::Error),
     #[error(transparent)]
     Dataset(#[from] forebay_dataset::Error),
-    /// All ranks end when one fails.
+    /// All ranks end if one fails.
     #[error(transparent)]
     Rank(#[from] Failed),
     #[error(transparent)]
     Plan(#[from] forebay_workload::Problem),
-    #[error("rank {rank} was started with another plan than the first: {what}")]
+    #[error("the plan of rank {rank} differs from that of the first rank: {what}")]
     OtherPlan { rank: u64, what: String },
-    #[error("{}: checkpoints need {needed} and {free} are free", path.escaped())]
+    #[error("{}: checkpoints need {needed}, but only {free} are free", path.escaped())]
     TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
-    #[error("{} has {n} of the {wanted} checkpoints to restore", path.escaped())]
+    #[error("{}: found {n} of the {wanted} checkpoints to restore", path.escaped())]
     NothingSaved {
         /// Of one rank.
         path: PathBuf,
         n: u64,
         wanted: u64,
     },
-    #[error("cannot make a scratch folder for checkpoints in {}", path.escaped())]
+    #[error("cannot create a scratch folder for checkpoints in {}", path.escaped())]
     Scratch { path: PathBuf, source: Box<forebay_measure::Error> },
 }
 
 forebay_measure::share_errors!(Error);
 
-/// The first rank returns the record, the others `None`.
+/// Runs the workload. The first rank returns the record, the others `None`.
 ///
 /// # Errors
-/// When any rank fails: all end with the same reason. A stopped run returns what was measured, with a note.
+/// If any rank fails: all end with the same reason. A stopped run returns what was measured, with a note.
 pub fn run(
     plan: &Plan,
     ranks: &dyn Ranks,
@@ -113,7 +113,7 @@ fn finish(
         let all = record.as_ref().map(|(record, all)| (record, all.as_slice()));
         results::write(out, known, Setting { started_at: part.started_at, whole }, &report, all)
     });
-    // A failure to write DLIO's copies must not lose the measurement.
+    // An error in DLIO's result files must not lose the measurement.
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
     let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
     if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
@@ -135,7 +135,7 @@ fn gather(ranks: &dyn Ranks, report: &RankReport) -> Result<Option<Vec<RankRepor
 /// For a workload that only generates data.
 fn only_made(made: Option<&MadeRecords>, mut record: Record<WorkloadCell>) -> Record<WorkloadCell> {
     record.notes.extend(made.map(prepare::made_note));
-    record.notes.push("the workload neither trains nor saves: nothing to measure".to_owned());
+    record.notes.push("the workload neither trains nor saves; nothing was measured".to_owned());
     record
 }
 
@@ -159,7 +159,7 @@ struct NoSupply;
 
 impl Supply for NoSupply {
     fn open(&self, _: forebay_workload::Part, accelerator: u64, _: u64) -> Result<Box<dyn Feed>, Error> {
-        unreachable!("accelerator {accelerator} of a run that only saves asks for no data")
+        unreachable!("accelerator {accelerator} of a run that only saves requests no data")
     }
 }
 
@@ -185,7 +185,7 @@ impl<'a> Part<'a> {
         let workflow = plan.workload.workflow;
         let log = plan.access_log.as_ref().filter(|_| workflow.train);
         let log = log.map(|dir| AccessLog::create(dir, ranks.rank(), Arc::clone(&clock), origin_ns)).transpose()?;
-        observer.tell(Event::phase("looking at the data"));
+        observer.tell(Event::phase("inspecting the data"));
         let source = workflow.train.then(|| BatchSource::open(plan, deal, log.as_ref())).transpose()?;
         let range = deal.first..deal.first + deal.n;
         let saver =
@@ -208,7 +208,7 @@ impl<'a> Part<'a> {
         let watcher = self.watcher()?;
         let workload = &self.plan.workload;
         let (cpu_s, host) = (usage::cpu_seconds(), Watch::start());
-        // With several ranks, each would see the others' time as disturbance.
+        // With several ranks, each would count the others' CPU time as disturbance.
         let is_watched = self.observer.extra_repeats.is_some() && self.ranks.size() == 1;
         let others = is_watched.then(|| forebay_measure::Watch::start(Some(&self.plan.data)));
         let context = RunContext {
@@ -308,12 +308,12 @@ fn accelerate(context: &RunContext<'_>) -> Result<Vec<Ran>, Error> {
     })
 }
 
-/// A panic fails all ranks; otherwise the others would wait forever.
+/// Turns a panic into a failure of all ranks; otherwise the others would wait forever.
 pub(super) fn guarded(context: &RunContext<'_>) -> Result<Vec<Ran>, Failed> {
     catch_unwind(AssertUnwindSafe(|| drive(context))).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        context.fail(format!("its accelerators panicked: {what}"))
+        context.fail(format!("the accelerators panicked: {what}"))
     })
 }
 
@@ -339,7 +339,7 @@ impl Spans {
         }
     }
 
-    /// Includes an unfinished span of a stopped run.
+    /// Includes the unfinished span of a stopped run.
     fn total(&self) -> Option<u64> {
         self.end();
         self.0.lock().expect("no holder of this lock panics").sum

@@ -1,7 +1,8 @@
-//! Checkpoints of a run: every accelerator is a rank of the model and saves its part into its own store.
+//! Checkpoints of a run: every accelerator is a rank of the model and saves its part to its own store.
 //!
-//! `<checkpoints>/rank-0000/step-…/` holds the files of that rank, with sizes from the workload. A save is durable when it ends. A run that
-//! trains keeps the two newest; one that only saves keeps those that it reads back, and at least the newest.
+//! `<checkpoints>/rank-0000/step-…/` holds the files of that rank, with sizes from the workload. A save is durable when
+//! it ends. A run that trains keeps the two newest checkpoints; one that only saves keeps those that it reads back, and
+//! at least the newest.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,14 @@ use super::ranks::Ranks;
 use super::run::Error;
 use super::state::State;
 
-/// For runs that train.
+/// Checkpoints kept by runs that train.
 const KEPT: usize = 2;
 /// Bytes per chunk: small, since many accelerators save at the same time.
 const CHUNK: usize = 1 << 20;
 
 pub(super) struct Saver {
     dir: PathBuf,
-    /// Accelerators share one emulated device.
+    /// All accelerators share one emulated device.
     fs: Arc<dyn Fs>,
     /// The first accelerator of this process, and the number of all.
     first: u64,
@@ -98,7 +99,7 @@ impl Saver {
         Tier::new(Arc::clone(&self.fs), self.dir.join(format!("rank-{rank:04}")))
     }
 
-    /// Returns the bytes of the values; `None` if it was stopped, in which case nothing is left of the save.
+    /// Returns the bytes of the values; `None` if it was stopped, in which case nothing of the save remains.
     pub(super) fn save(&self, accelerator: u64, step: u64, stop: &AtomicBool) -> Result<Option<u64>, Error> {
         let Some(shard) = &self.shards[(accelerator - self.first) as usize] else { return Ok(Some(0)) };
         shard.state.change(step);
@@ -114,8 +115,8 @@ impl Saver {
         Ok(shard.map_or(Ok(()), |shard| shard.store.prune())?)
     }
 
-    /// What an accelerator reads in restore `number` (from 1), evicted from the page cache: the newest checkpoints, oldest first. With
-    /// `recovery_rank_shift` it is what the next rank wrote.
+    /// The checkpoint that an accelerator reads in restore `number` (from 1), evicted from the page cache: the newest
+    /// checkpoints, oldest first. With `recovery_rank_shift` it is the one that the next rank wrote.
     pub(super) fn checkpoint(&self, accelerator: u64, number: u64) -> Result<Option<RankCheckpoint>, Error> {
         if self.shards[(accelerator - self.first) as usize].is_none() {
             return Ok(None);
@@ -139,7 +140,7 @@ impl Saver {
         match (self.is_shifted, has_saved(next)) {
             (false, _) => accelerator,
             (true, true) => next,
-            // After the last rank that saves comes the first.
+            // The last rank that saves is followed by the first.
             (true, false) => 0,
         }
     }
@@ -168,7 +169,7 @@ fn kept(workload: &Workload) -> usize {
     if workload.workflow.train { KEPT } else { (workload.checkpoint.n_read as usize).max(1) }
 }
 
-/// Counts all ranks on a file system together.
+/// Checks for enough space, counting all ranks on a file system together.
 pub(super) fn check_room(plan: &Plan, ranks: &dyn Ranks, n_saves: u64) -> Result<(), Error> {
     let (n, of) = (plan.settings.all_accelerators(), plan.settings.all_accelerators() * ranks.size());
     let shares = (ranks.rank() * n..(ranks.rank() + 1) * n).map(|rank| {

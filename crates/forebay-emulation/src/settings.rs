@@ -1,4 +1,4 @@
-//! Settings of a run beside the workload itself, shared by the command and studies.
+//! Settings of a run apart from the workload itself, shared by the command and studies.
 
 use forebay_measure::Refused;
 use forebay_measure::value::{flag, integer, number, some};
@@ -18,7 +18,7 @@ forebay_measure::settings! {
         /// Number of DLIO processes whose accelerators this process emulates together
         processes: u64 = "1", accelerators, "N";
         /// Exit with status 1 if the accelerators compute for less than this fraction of whole epochs [default: the workload's]
-        threshold: Option<f64>, some(number("a share above 0, up to 1", |share| share > 0.0 && share <= 1.0)), "SHARE";
+        threshold: Option<f64>, some(number("a fraction above 0, up to 1", |share| share > 0.0 && share <= 1.0)), "SHARE";
         /// Skip the checksums of containers (npz, TFRecord)
         no_verify: bool, flag;
         /// Evict the files from the page cache before the run, and verify it
@@ -49,7 +49,7 @@ impl WorkloadSettings {
     fn check(&self) -> Result<(), Refused> {
         if self.all_accelerators() > MAX_ACCELERATORS {
             let most = group_digits(MAX_ACCELERATORS);
-            return Err(format!("`processes` times `accelerators` are more than {most}: give fewer"));
+            return Err(format!("`processes` × `accelerators` must be at most {most}"));
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl WorkloadSettings {
     /// Divides sizes and times, and applies the emulated loader.
     ///
     /// # Errors
-    /// When records have no length that could be divided.
+    /// If records have no length that could be divided.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), Refused> {
         shrink::bytes(workload, self.shrink_bytes)?;
         shrink::times(workload, self.shrink_time);
@@ -81,16 +81,19 @@ impl WorkloadSettings {
         });
         let loader = self.dlio_decode_mb_per_s.map(|rate| {
             format!(
-                "DLIO's PyTorch loader is emulated: every worker makes whole batches of files in order, whatever shuffles say, and \
-                 those of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and their time is waited for, \
-                 not computed"
+                "DLIO's PyTorch loader is emulated: every worker makes whole batches of files in order, without shuffling, and the workers \
+                 of a process decode {rate} MB/s together; files have the sizes that DLIO draws, and decoding is emulated by \
+                 waiting"
             )
         });
         let (bytes, time) = (self.shrink_bytes, self.shrink_time);
         let shrunk = (bytes > 1.0 || time > 1.0).then(|| {
             let rate = group_digits((bytes / time).max(1.0).round() as u64);
-            let rates =
-                if bytes > time { format!("; a rate is 1/{rate} of what it stands for") } else { String::new() };
+            let rates = if bytes > time {
+                format!("; a measured rate corresponds to {rate} times that rate")
+            } else {
+                String::new()
+            };
             let what = match (bytes > 1.0, time > 1.0) {
                 (true, true) => format!("records are 1/{bytes} and times 1/{time}"),
                 (true, false) => format!("records are 1/{bytes}"),
@@ -116,10 +119,13 @@ mod tests {
         };
         assert_eq!((settings(4, 2).check(), settings(4, 2).all_accelerators()), (Ok(()), 8));
         let said = settings(65_536, 2).check().unwrap_err();
-        assert_eq!(said, "`processes` times `accelerators` are more than 65,536: give fewer");
+        assert_eq!(said, "`processes` × `accelerators` must be at most 65,536");
         let notes: Vec<String> = settings(4, 2).notes().collect();
         assert!(notes[0].starts_with("4 processes are emulated as accelerators of one process"), "{notes:?}");
-        assert_eq!(notes[1], "records are 1/400 of what the workload says; a rate is 1/400 of what it stands for");
+        assert_eq!(
+            notes[1],
+            "records are 1/400 of what the workload says; a measured rate corresponds to 400 times that rate"
+        );
         assert_eq!(WorkloadSettings::default().notes().count(), 0);
     }
 }

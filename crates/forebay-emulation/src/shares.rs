@@ -1,4 +1,4 @@
-//! The accelerators' parts of checkpoints, saved and restored by all of them at the same time.
+//! The accelerators' parts of checkpoints, saved and restored by all accelerators at the same time.
 
 use std::borrow::BorrowMut;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::Saved;
 
-/// How often a pause between checkpoints checks for a stop.
+/// Interval at which a pause between checkpoints checks for a stop.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
 /// Bytes of a part, and when it was done.
 type Done = (u64, u64);
 
 impl AcceleratorGroup<'_> {
-    /// The time counts as a part of the epoch. Until the last accelerator of all has saved, all stand still, including those with
+    /// Saves as a part of the epoch. All accelerators stand still until the last of all has saved, including those with
     /// nothing to save.
     pub(super) fn save<B: BorrowMut<PassTimer>>(
         &mut self,
@@ -41,7 +41,7 @@ impl AcceleratorGroup<'_> {
         Ok(verdict)
     }
 
-    /// For workloads that do not train.
+    /// Saves and restores, for workloads that do not train.
     pub(super) fn save_and_restore(&mut self) -> Result<Verdict, Failed> {
         let (context, rules) = (self.context, &self.context.workload.checkpoint);
         for save in 1..=rules.n_write {
@@ -98,12 +98,12 @@ impl AcceleratorGroup<'_> {
         Ok(verdict)
     }
 
-    /// Removal is not timed as a part of the save.
+    /// Removes old checkpoints; not timed as a part of the save.
     fn prune(&self) -> Result<(), Failed> {
         self.each("prune", |saver, accelerator| saver.prune(accelerator)).map(|_| ())
     }
 
-    /// For all accelerators at the same time; returns nothing if there is nothing to save.
+    /// Runs `operation` for all accelerators at the same time; returns nothing if there is nothing to save.
     fn each<T: Send>(
         &self,
         what: &str,
@@ -115,8 +115,8 @@ impl AcceleratorGroup<'_> {
         context.all(side_by_side(all.len(), all, what, |_, accelerator| act(saver, accelerator)))
     }
 
-    /// Records each accelerator's time; with `rank_sync` it lasts until all have ended, which is now. An interrupted checkpoint
-    /// does not count on any rank: the others do not know how far it got.
+    /// Records each accelerator's time; with `rank_sync` it lasts until all have ended, which is now. An interrupted
+    /// checkpoint does not count on any rank, because the others do not know how far it got.
     fn note(&mut self, saved: Saved, start_ns: u64, done: Vec<Option<Done>>, verdict: Verdict) {
         let context = self.context;
         let Some(done) = done.into_iter().collect::<Option<Vec<Done>>>() else { return };
@@ -141,7 +141,7 @@ impl AcceleratorGroup<'_> {
         self.ran.first().map_or(0, |ran| ran.saves.len())
     }
 
-    /// The workload's time between two saves; a stop cuts it short.
+    /// Waits for the workload's time between two saves; a stop cuts it short.
     fn pause(&self, seconds: f64) {
         let (context, start) = (self.context, self.context.clock.now_ns());
         let until = start + (seconds.max(0.0) * 1e9) as u64;

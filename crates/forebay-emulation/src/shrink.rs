@@ -1,4 +1,4 @@
-//! Scales a workload down in bytes or in time; its structure (files, samples, steps, epochs, threads) stays.
+//! Scales a workload down in bytes or time; its structure (files, samples, steps, epochs, threads) stays.
 
 use forebay_measure::Refused;
 use forebay_workload::{Time, Workload};
@@ -6,7 +6,7 @@ use forebay_workload::{Time, Workload};
 pub(super) fn bytes(workload: &mut Workload, by: f64) -> Result<(), Refused> {
     let dataset = &mut workload.dataset;
     if by > 1.0 && !(dataset.record_dims.is_empty() && workload.reader.transformed_dims.is_empty()) {
-        return Err("`shrink_bytes` divides record_length_bytes, and the workload has dimensions".to_owned());
+        return Err("`shrink_bytes` divides record_length_bytes, but the workload gives dimensions".to_owned());
     }
     dataset.record_length_bytes = (dataset.record_length_bytes / by).max(1.0);
     dataset.record_length_bytes_stdev /= by;
@@ -16,7 +16,7 @@ pub(super) fn bytes(workload: &mut Workload, by: f64) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Computation, evaluation and preparation of samples.
+/// Scales computation, evaluation and preparation of samples.
 pub(super) fn times(workload: &mut Workload, by: f64) {
     if by > 1.0 {
         let times = [

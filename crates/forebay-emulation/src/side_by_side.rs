@@ -7,8 +7,8 @@ use super::run::Error;
 /// For threads that open, end or save.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Returns the results in the order of the items. Threads are named after `what` they do. If one cannot be started, the others do
-/// its work; the calling thread is the last resort.
+/// Returns the results in the order of the items. Threads are named after `what` they do. If a thread cannot be
+/// started, the others do its work; the calling thread is the last resort.
 pub(super) fn side_by_side<I: Send, O: Send>(
     n_threads: usize,
     items: Vec<I>,

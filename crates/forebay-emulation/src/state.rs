@@ -1,7 +1,7 @@
 //! The state of an emulated model: its bytes are generated on demand, so a checkpoint of any size takes no memory.
 //!
-//! Random bytes repeat one mebibyte, generated once, each time combined with a key of tensor, save and offset: as fast as a copy, neither
-//! compressible nor the same twice.
+//! Random bytes come from one mebibyte, generated once and combined with a key of tensor, save and offset at each use:
+//! as fast as a copy, neither compressible nor repeated.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ pub(super) struct State {
     elements: Vec<Element>,
     /// Per file: its name, and one more than the index of its last tensor.
     files: Vec<(String, usize)>,
-    /// Random words; `None`: all values are ones.
+    /// Random words; `None` if all values are ones.
     pool: Option<Vec<u64>>,
     seed: u64,
-    /// Number of the save: each has its own values.
+    /// Number of the save; each save has its own values.
     save: AtomicU64,
 }
 
@@ -181,8 +181,8 @@ mod tests {
             assert!(part == whole[from..from + len], "{len} from {from}");
         }
         let ones = whole.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
-        assert!((ones as f64 / (whole.len() * 8) as f64 - 0.5).abs() < 0.01, "they are random");
-        assert_ne!(whole[..1024], whole[1_048_576..][..1024], "and not the same twice");
+        assert!((ones as f64 / (whole.len() * 8) as f64 - 0.5).abs() < 0.01, "the bytes are random");
+        assert_ne!(whole[..1024], whole[1_048_576..][..1024], "the bytes do not repeat");
         let before = whole.clone();
         state.change(2);
         state.fill(2, 0, &mut whole);

@@ -1,4 +1,4 @@
-//! What one accelerator did in one epoch, in nanoseconds; sent to the first process.
+//! The times of one accelerator in one epoch, in nanoseconds; sent to the first process.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,8 @@ impl<'a> Run<'a> {
         metric::au_mean(computed.iter().map(|(who, ns)| (*ns as f64 / 1e9, times[who] as f64 / 1e9)))
     }
 
-    /// As DLIO computes it: per epoch, the mean of utilisations and the sum of rates over accelerators; then means over epochs.
+    /// As DLIO computes it: per epoch, the mean of utilisations and the sum of rates over accelerators; then means over
+    /// epochs.
     fn dlio(&self) -> Option<metric::Dlio> {
         let mut by_epoch: BTreeMap<u64, Vec<metric::Dlio>> = BTreeMap::new();
         for epoch in self.epochs() {
@@ -207,7 +208,7 @@ fn whole_save(shares: &[&Saved]) -> WorkloadSave {
 /// Above this ratio of device bytes to bytes read, there was readahead or other traffic.
 const AMPLIFIED: f64 = 1.05;
 
-/// If so, device bytes do not tell how much of the data came from the device.
+/// If so, device bytes do not show how much of the data came from the device.
 pub(super) fn is_amplified(bytes_device: Option<u64>, bytes_moved: u64) -> bool {
     bytes_device.is_some_and(|device| bytes_moved > 0 && device as f64 > AMPLIFIED * bytes_moved as f64)
 }

@@ -1,4 +1,4 @@
-//! Warnings about what changes the meaning of a run's numbers.
+//! Warnings about conditions that change the meaning of a run's numbers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::rank_report::RankReport;
 use super::times::{Epoch, Evaluated};
 use super::totals::is_amplified;
 
-/// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of it.
+/// Below this, the first step of an epoch, which DLIO leaves out, is more than 2 % of the epoch.
 const FEW_STEPS: u64 = 50;
 /// Tolerated ratio of actual to planned computation time.
 const CLOCK_BOUND: f64 = 1.02;
@@ -39,8 +39,8 @@ pub(super) fn warnings(
         devices(plan, reports),
     ];
     let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
-        "checkpoint.fsync is false, but every checkpoint was saved durably: forebay has no other way. DLIO's own \
-         saves end in memory"
+        "checkpoint.fsync is false, but forebay always saves checkpoints durably; DLIO's saves then end in the page \
+         cache"
             .to_owned()
     });
     training
@@ -53,14 +53,14 @@ pub(super) fn warnings(
 }
 
 fn no_steps(totals: &WorkloadTotals) -> Option<String> {
-    (totals.steps == 0).then(|| "no step was made: this run shows nothing".to_owned())
+    (totals.steps == 0).then(|| "the run made no step, so it measured nothing".to_owned())
 }
 
 fn few_steps(n_steps: u64) -> Option<String> {
     (n_steps < FEW_STEPS).then(|| {
         format!(
-            "only {} per epoch: DLIO leaves out the first one, which waits for the whole prefetch, so its \
-             figure hides that wait; the whole epoch's does not. With {FEW_STEPS} or more the two agree",
+            "only {} per epoch: DLIO leaves out the first step, which waits for the whole prefetch, so its AU \
+             hides that wait; AU of the whole epoch does not. With {FEW_STEPS} or more steps the two agree",
             count(n_steps, "step")
         )
     })
@@ -70,14 +70,14 @@ fn caches(plan: &Plan, totals: &WorkloadTotals, state: CacheState) -> Option<Str
     let is_known = totals.bytes_device.is_some();
     match (plan.settings.cold, state) {
         (true, CacheState::Warm | CacheState::Mixed) if is_known => Some(
-            "a cold cache was asked for, but more than 5 % of the bytes came from memory: the files may be on a file system in \
-             memory, another process may read them too, or there was more than one pass over them"
+            "a cold cache was requested, but more than 5 % of the bytes came from memory: the files may be on a file system in \
+             memory, another process may have read them too, or the run made more than one pass over them"
                 .to_owned(),
         ),
-        // An emulated device is as slow as it says, wherever the bytes come from.
+        // An emulated device has its own speed, wherever the bytes come from.
         _ if plan.tier.is_some() => None,
         (_, CacheState::Warm) => Some(
-            "the data came from the page cache: rates are those of this machine's memory and cores, not of its storage"
+            "the data came from the page cache: the rates show this machine's memory and cores, not its storage"
                 .to_owned(),
         ),
         _ => None,
@@ -97,8 +97,8 @@ fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankR
     let least = hosts.values().copied().collect::<Option<Vec<u64>>>()?.into_iter().min()?;
     (bytes <= least).then(|| {
         format!(
-            "the data fits in memory ({} per host of {}): from the second epoch on, or after generating it, it may come from the page \
-             cache; five times the memory rules that out",
+            "the data fits in memory ({} per host with {} of memory): after the first epoch, or after its generation, it may come \
+             from the page cache; data of five times the memory rules that out",
             Bytes(bytes),
             Bytes(least)
         )
@@ -108,8 +108,8 @@ fn fits_in_memory(workload: &Workload, totals: &WorkloadTotals, reports: &[RankR
 fn amplified(totals: &WorkloadTotals) -> String {
     let device = totals.bytes_device.unwrap_or(0);
     format!(
-        "block devices delivered {} for {} that were read: the kernel reads ahead, or other parts of this process read too; the rate \
-         from devices covers all of it and does not show how much of the data was in memory",
+        "block devices delivered {}, but only {} were read: the kernel reads ahead, or other parts of this process read too; the \
+         device rate includes all of this and does not show how much of the data was in memory",
         Bytes(device),
         Bytes(totals.bytes_moved)
     )
@@ -118,7 +118,7 @@ fn amplified(totals: &WorkloadTotals) -> String {
 fn otherwise(reports: &[RankReport]) -> Option<String> {
     let first = reports.iter().find(|report| !report.otherwise.is_empty())?;
     Some(format!(
-        "the data was generated for another workload: the figures describe that data, and DLIO's describe neither: {}",
+        "the data was generated for another workload; the figures describe that data, DLIO's describe neither: {}",
         first.otherwise.join("; ")
     ))
 }
@@ -144,14 +144,14 @@ fn clock_bound(reports: &[RankReport]) -> Option<String> {
     let late = sum(|epoch| epoch.late_ns) + evaluated(|done| done.late_ns);
     (drawn > 0.0 && drawn + late > CLOCK_BOUND * drawn).then(|| {
         format!(
-            "clock-bound emulation: the ends of emulated computations were noticed {:.1} % of their time late, because this machine \
-             woke too late or had no core free; utilisation and rate are understated by as much",
+            "clock-bound emulation: the ends of emulated computations were noticed late by {:.1} % of their time, because this machine \
+             woke too late or had no core free; AU and rate are understated by the same percentage",
             100.0 * late / drawn
         )
     })
 }
 
-/// Processes with too few cores while the machine has more. One core is always too few: the accelerators need it too.
+/// Processes with too few cores on a machine with more. One core is always too few: the accelerators need it too.
 fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
     let readers = |report: &RankReport| report.process.accelerators.max(1) * workload.reader.read_threads.max(1);
     let is_pinned = |report: &&RankReport| {
@@ -177,7 +177,7 @@ fn pinned(workload: &Workload, reports: &[RankReport]) -> Vec<String> {
     }
     for ((host, core), ranks) in on.into_iter().filter(|(_, ranks)| ranks.len() > 1) {
         let ranks: Vec<String> = ranks.iter().map(u64::to_string).collect();
-        texts.push(format!("ranks {} are all pinned to core {core} of {host}: they take turns", ranks.join(", ")));
+        texts.push(format!("ranks {} are all pinned to core {core} of {host} and take turns", ranks.join(", ")));
     }
     texts
 }
@@ -264,7 +264,7 @@ mod tests {
         let totals = WorkloadTotals { bytes_device: Some(1_500), ..totals() };
         let texts = warnings(&plan(), 50, &[report(0, &[0, 1], 1_000_000)], &totals, CacheState::Mixed);
         assert!(
-            texts.iter().any(|text| text.starts_with("block devices delivered 1.5 KB for 1.0 KB that were read")),
+            texts.iter().any(|text| text.starts_with("block devices delivered 1.5 KB, but only 1.0 KB were read")),
             "{texts:?}"
         );
         let evidence =
@@ -288,7 +288,7 @@ mod tests {
         let mut cold = plan();
         cold.settings.cold = true;
         let texts = of(&cold, 50, &[report(0, &[0, 1], 1_000_000)], CacheState::Warm);
-        assert!(texts[0].starts_with("a cold cache was asked for"), "{texts:?}");
+        assert!(texts[0].starts_with("a cold cache was requested"), "{texts:?}");
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
         let texts = of(&plan, 50, &[report(0, &[2], 1_000_000), report(1, &[2], 1_000_000)], CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
         assert!(texts[0].starts_with("rank 0 and 1 more may use 1 core of 8 for 4 read threads"), "{texts:?}");
-        assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7: they take turns");
+        assert_eq!(texts[1], "ranks 0, 1 are all pinned to core 2 of node7 and take turns");
         let all = RankReport { n_online: 2, ..report(0, &[0, 1], 1_000_000) };
         assert_eq!(of(&plan, 50, &[all], CacheState::Cold), Vec::<String>::new(), "a small machine is not pinned");
     }
@@ -344,6 +344,9 @@ mod tests {
         let none = WorkloadTotals::default();
         let texts = warnings(&plan, 50, &[report(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
-        assert!(texts[0].starts_with("no step") && texts[1].starts_with("checkpoint.fsync is false"), "{texts:?}");
+        assert!(
+            texts[0].starts_with("the run made no step") && texts[1].starts_with("checkpoint.fsync is false"),
+            "{texts:?}"
+        );
     }
 }

@@ -139,7 +139,7 @@ mod tests {
         let found: Vec<_> = misread(text).map(|misread| (misread.line, misread.word.into_owned())).collect();
         let wanted = [(3, "cat"), (4, "-1"), (5, "99999999999"), (6, "1.5")];
         assert_eq!(found, wanted.map(|(line, word)| (line, word.to_owned())));
-        let wanted = "the last word of line 3, \"cat\", is not a class number: those are whole and count from 0";
+        let wanted = "line 3: expected a class number (a whole number from 0) as the last word, found \"cat\"";
         assert_eq!(misread(text).next().unwrap().to_string(), wanted);
     }
 

@@ -1,8 +1,8 @@
 //! Entropy decoding of a block of the sequential process.
 //!
-//! The loop over AC coefficients has one branch per pair of coefficients, taken about once per block: a coefficient is
-//! stored before it is known whether it exists, to a place outside the block if it does not, and an end of block, a
-//! value too long for the table and an overrun of the block all look like an index of 63 or more.
+//! The loop over AC coefficients has a single branch per pair of coefficients, taken about once per block. A
+//! coefficient is stored before it is known to exist, and outside the block if it does not; an end of block, a value
+//! too long for the table and an overrun of the block all appear as an index of 63 or more.
 
 use crate::bits::Bits;
 use crate::huffman::{ADVANCE_END, ADVANCE_SLOW, Table, signed};
@@ -11,9 +11,9 @@ use crate::zigzag::{SCATTER, Workspace};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A bit pattern that is no code of the table.
+    /// The bits are not a code of the table.
     NoCode,
-    /// A run that leads past the last coefficient.
+    /// A run that exceeds the last coefficient.
     Overflow,
     Exhausted,
     /// A progressive refinement of more than one bit.
@@ -24,11 +24,11 @@ pub(crate) enum Fault {
 pub(crate) struct Codes<'a> {
     pub(crate) dc: &'a Table,
     pub(crate) ac: &'a Table,
-    /// Not for scans so short that the table would take longer to build than it saves.
+    /// `None` for short scans, for which building the table would take longer than it saves.
     pub(crate) pairs: Option<&'a PairTable>,
 }
 
-/// Decodes one block into `block`, which must be zero; returns the zigzag index of its last coefficient.
+/// Decodes one block into `block`, which must be zero. Returns the zigzag index of its last coefficient.
 #[inline(always)]
 pub(crate) fn decode_block(
     segment: &[u8],
@@ -45,7 +45,7 @@ pub(crate) fn decode_block(
     let last = loop {
         if let Some(pairs) = codes.pairs {
             let (before, k_first, k_second, pair) = run_pairs(segment, bits, pairs, k, block);
-            // A pair may reach past the end of the block into the next: then only its first coefficient counts.
+            // A pair may extend beyond the end of the block; then only its first coefficient counts.
             let is_one = k_first >= 63;
             let (k_end, total) = if is_one { (k_first, pair.total_of_first()) } else { (k_second, pair.total()) };
             bits = before;
@@ -57,7 +57,7 @@ pub(crate) fn decode_block(
                 _ => return Err(Fault::Overflow),
             }
         }
-        // By value: a reference to the bit buffer would keep it in memory all through the loop.
+        // By value: a reference to the bit buffer would keep it in memory during the whole loop.
         let is_end;
         (bits, k, is_end) = one_coefficient(segment, bits, codes.ac, k, block)?;
         if is_end {
@@ -68,8 +68,8 @@ pub(crate) fn decode_block(
     if bits.is_overrun(segment) { Err(Fault::Exhausted) } else { Ok(last) }
 }
 
-/// Decodes pairs from coefficient `k` on until an index of 63 or more; returns the last pair, the bits before it and
-/// the indices to which its coefficients lead.
+/// Decodes pairs from coefficient `k` on until an index of 63 or more. Returns the last pair, the bits before it and
+/// the indices after each of its coefficients.
 #[inline(always)]
 fn run_pairs(
     segment: &[u8],
@@ -97,7 +97,7 @@ fn run_pairs(
     }
 }
 
-/// A DC difference; the buffer must be freshly refilled.
+/// Decodes a DC difference; the buffer must be freshly refilled.
 #[inline(always)]
 pub(crate) fn difference(bits: &mut Bits, dc: &Table) -> Result<i32, Fault> {
     let entry = dc.look_up(bits.buffer);
@@ -113,7 +113,7 @@ pub(crate) fn difference(bits: &mut Bits, dc: &Table) -> Result<i32, Fault> {
     Ok(value)
 }
 
-/// Decodes one coefficient of any length; also says whether it ended the block.
+/// Decodes one coefficient of any length, and tells whether it ended the block.
 #[inline(always)]
 fn one_coefficient(
     segment: &[u8],

@@ -1,26 +1,26 @@
 //! Entropy-coded data as a stream of bits.
 //!
-//! The data of a scan are cut into segments by markers, and every 0xFF in them is followed by a stuffed 0. A segment is
-//! first copied without the stuffing, which is cheap when done many bytes at a time; then the bit buffer can be
-//! refilled with one unaligned load and no test for 0xFF.
+//! Markers divide the data of a scan into segments, and a stuffed 0 follows every 0xFF in them. A segment is first
+//! copied without the stuffing, which is cheap for many bytes at a time; then the bit buffer can be refilled with one
+//! unaligned load and without a test for 0xFF.
 
 use crate::simd::Level;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
-/// A window of up to 64 bits on a segment, the next bit at the top.
+/// A window of up to 64 bits on a segment, with the next bit at the top.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bits {
     pub(crate) buffer: u64,
-    /// Bits of the buffer that count as read; the bits below them are correct or zero.
+    /// Number of valid bits in the buffer; the bits below them are correct or zero.
     n_valid: u32,
-    /// Offset in the segment of the byte after those bits.
+    /// Offset in the segment of the byte after the valid bits.
     pos: usize,
 }
 
 impl Bits {
-    /// Makes at least 56 bits valid. Past the end of the segment they are zero; [`Bits::is_overrun`] tells.
+    /// Makes at least 56 bits valid. Bits past the end of the segment are zero; [`Bits::is_overrun`] reports their use.
     #[inline(always)]
     pub(crate) fn refill(&mut self, segment: &[u8]) {
         let next = match segment.get(self.pos..).and_then(|s| s.first_chunk::<8>()) {
@@ -32,14 +32,14 @@ impl Bits {
         self.n_valid |= 56;
     }
 
-    /// Drops the first `n` bits, of which there must be as many since the last refill.
+    /// Drops the first `n` bits, which must be valid since the last refill.
     #[inline(always)]
     pub(crate) fn skip(&mut self, n: u32) {
         self.buffer <<= n & 63;
         self.n_valid = self.n_valid.wrapping_sub(n) & 63;
     }
 
-    /// The first `n` bits (at most 56) as a number, refilling as needed.
+    /// The first `n` bits (at most 56) as a number; refills as needed.
     #[inline(always)]
     pub(crate) fn take(&mut self, n: u32, segment: &[u8]) -> u64 {
         if self.n_valid < n {
@@ -50,7 +50,7 @@ impl Bits {
         value
     }
 
-    /// Whether more bits were consumed than the segment has.
+    /// Whether more bits were consumed than the segment contains.
     #[inline(always)]
     pub(crate) fn is_overrun(&self, segment: &[u8]) -> bool {
         self.pos * 8 > segment.len() * 8 + self.n_valid as usize
@@ -61,7 +61,7 @@ impl Bits {
         (self.pos * 8 - self.n_valid as usize) / 8
     }
 
-    /// Whether a whole byte or more of the segment is left.
+    /// Whether at least one whole byte of the segment is left.
     pub(crate) fn has_bytes_left(&self, segment: &[u8]) -> bool {
         (segment.len() * 8 + self.n_valid as usize).saturating_sub(self.pos * 8) >= 8
     }
@@ -77,14 +77,14 @@ fn tail(segment: &[u8], pos: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Copies `source` without stuffing up to the first marker; returns the marker's offset (of its last 0xFF), or the
-/// length of `source` if there is none.
+/// Copies `source` without stuffing up to the first marker. Returns the offset of the marker's last 0xFF, or the length
+/// of `source` if there is no marker.
 pub(crate) fn unstuff(level: Level, source: &[u8], segment: &mut Vec<u8>) -> usize {
     segment.clear();
     segment.reserve(source.len() + 32);
     let start = match level {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has AVX2.
+        // SAFETY: this level guarantees that the CPU has AVX2.
         Level::Avx2 => match unsafe { avx2::unstuff(source, segment) } {
             Ok(marker) => return marker,
             Err(rest) => rest,

@@ -1,4 +1,4 @@
-//! Files whose coefficients come in several scans: all of them are read before any pixel is made.
+//! Images whose coefficients come in several scans: all scans are read before any pixel is computed.
 
 use crate::Error;
 use crate::baseline::{Codes, Fault, decode_block};
@@ -16,22 +16,22 @@ use crate::simd::Level;
 use crate::tables::{Tables, quant_of};
 use crate::zigzag::Workspace;
 
-/// Quantisation tables by component, each as it was when the component's first scan began.
+/// Quantisation tables by component, as they were at the start of the component's first scan.
 pub(crate) type Quants = [Option<[i16; 64]>; 4];
 
-/// An image while its scans are read.
+/// An image during the reading of its scans.
 pub(crate) struct Image<'a> {
     pub(crate) level: Level,
     pub(crate) frame: &'a Frame,
     pub(crate) tables: &'a mut Tables,
     pub(crate) coefficients: &'a mut Coefficients,
-    /// The entropy reader's memory, reused from scan to scan.
+    /// Memory of the entropy reader, reused for all scans.
     pub(crate) segment: &'a mut Vec<u8>,
     pub(crate) max_scans: u32,
 }
 
 impl Image<'_> {
-    /// Reads all scans, of which `first` is the first; fails unless they complete every coefficient.
+    /// Reads all scans, starting with `first`; fails unless they complete every coefficient.
     pub(crate) fn read_scans(&mut self, data: &[u8], headers: &mut Headers, first: Scan) -> Result<Quants, Error> {
         self.coefficients.prepare(self.frame);
         let mut progress = Progress::new(self.frame);
@@ -74,7 +74,7 @@ impl Image<'_> {
         let reading = Reading { frame, scan, tables, coefficients: self.coefficients, entropy: &mut entropy };
         let result = match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level says that the CPU has these features.
+            // SAFETY: this level guarantees these CPU features.
             Level::Avx2 => unsafe { read_blocks_avx2(reading) },
             Level::Portable => read_blocks(Level::Portable, reading),
         };
@@ -128,7 +128,7 @@ fn read_blocks_avx2(reading: Reading<'_, '_>) -> Result<(), Error> {
     read_blocks(Level::Avx2, reading)
 }
 
-/// Chooses the kind of scan once, outside the loop over blocks. Inlined into a function for each level.
+/// Selects the kind of scan once, outside the loop over blocks. Inlined into a function per level.
 #[inline(always)]
 fn read_blocks(level: Level, r: Reading<'_, '_>) -> Result<(), Error> {
     let pass = Pass { band: (r.scan.band.0 as u32, r.scan.band.1 as u32), shift: r.scan.bits.1, level };
@@ -141,7 +141,7 @@ fn read_blocks(level: Level, r: Reading<'_, '_>) -> Result<(), Error> {
     }
 }
 
-/// Decodes the blocks of the scan: those of whole MCUs, or of a lone component only those that hold image.
+/// Decodes the blocks of the scan: those of whole MCUs, or for a single component only those that contain image.
 #[inline(always)]
 fn each_block(r: Reading<'_, '_>, mut kind: impl Kind) -> Result<(), Error> {
     let lone = match r.scan.components.as_slice() {
@@ -172,8 +172,8 @@ fn each_block(r: Reading<'_, '_>, mut kind: impl Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// A kind of scan, with what it carries from block to block. A trait rather than closures, because methods can be made
-/// to be inlined into the function for a level.
+/// A kind of scan, with the state it keeps from block to block. A trait instead of closures, because methods can be
+/// inlined into the function of a level.
 trait Kind {
     fn decode(
         &mut self,
@@ -184,11 +184,11 @@ trait Kind {
         block: Block<'_>,
     ) -> Result<(), Fault>;
 
-    /// Restart markers reset predictions and runs; kinds without such state have nothing to do.
+    /// Restart markers reset predictions and runs; kinds without this state do nothing.
     fn restart(&mut self) {}
 }
 
-/// All of a block's coefficients: the sequential process.
+/// All coefficients of a block: the sequential process.
 struct Whole {
     workspace: Workspace,
 }
@@ -248,7 +248,7 @@ impl Kind for DcRefine {
 
 struct AcFirst {
     pass: Pass,
-    /// Blocks to come that have no more coefficients in the band.
+    /// Number of following blocks without further coefficients in the band.
     end_run: u32,
 }
 

@@ -3,25 +3,25 @@
 use crate::frame::Frame;
 
 pub(crate) struct Block<'a> {
-    /// In natural (row by row), not zigzag order.
+    /// In natural order (row by row), not zigzag order.
     pub(crate) coefficients: &'a mut [i16; 64],
-    /// Which AC coefficients of a progressive image are not zero, by their place in zigzag order.
+    /// The nonzero AC coefficients of a progressive image, as a set of zigzag places.
     pub(crate) nonzero: &'a mut u64,
 }
 
-/// Blocks of all components, each component in rows including its padding.
+/// The blocks of all components; each component in rows, including its padding.
 #[derive(Debug, Default)]
 pub(crate) struct Coefficients {
     blocks: Vec<[i16; 64]>,
-    /// For each block the coefficients that are not zero, by their place in zigzag order. The refinement scans of the
-    /// progressive process send bits for just these.
+    /// Per block, the set of nonzero coefficients by zigzag place. The refinement scans of the progressive process send
+    /// bits for exactly these.
     nonzero: Vec<u64>,
-    /// Index of each component's first block, and its blocks in a row.
+    /// Index of each component's first block, and its number of blocks per row.
     layout: Vec<(usize, usize)>,
 }
 
 impl Coefficients {
-    /// Makes room for `frame` and clears it: scans add to what is there.
+    /// Allocates the blocks of `frame` and clears them, because scans add to the existing values.
     pub(crate) fn prepare(&mut self, frame: &Frame) {
         self.blocks.clear();
         self.blocks.resize(frame.n_blocks_padded(), [0; 64]);
@@ -42,7 +42,7 @@ impl Coefficients {
         Block { coefficients: &mut self.blocks[i], nonzero: &mut self.nonzero[i] }
     }
 
-    /// The blocks of row `y` of a component, padding included.
+    /// The blocks of row `y` of a component, including padding.
     pub(crate) fn row(&self, component: usize, y: usize) -> &[[i16; 64]] {
         let (start, width) = self.layout[component];
         &self.blocks[start + y * width..][..width]

@@ -1,7 +1,7 @@
-//! From lines of components to lines of RGB.
+//! Conversion from lines of components to lines of RGB.
 //!
 //! YCbCr is converted as JFIF defines it, in 16-bit fixed point with libjpeg's rounding: the two terms of green are
-//! rounded together, those of red and blue alone.
+//! rounded together, those of red and blue separately.
 
 use std::mem::MaybeUninit;
 
@@ -11,17 +11,17 @@ use crate::simd::Level;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
-/// Bytes beyond the end of a line that a conversion may overwrite.
+/// Number of bytes beyond the end of a line that a conversion may overwrite.
 pub(crate) const SLACK: usize = 128;
 
-/// Converts the first `n_pixels` of `lines`, of which there are as many as the model has components.
+/// Converts the first `n_pixels` of `lines`; the model determines how many lines are used.
 ///
-/// May write up to [`SLACK`] bytes more than the line has, so lines are converted from top to bottom.
+/// May write up to [`SLACK`] bytes beyond the end of the line, so lines must be converted from top to bottom.
 #[inline]
 pub(crate) fn line(level: Level, model: Conversion, lines: [&[u8]; 4], n_pixels: usize, out: &mut [MaybeUninit<u8>]) {
     match (level, model) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has AVX2.
+        // SAFETY: this level guarantees that the CPU has AVX2.
         (Level::Avx2, Conversion::Rgb) => unsafe { avx2::interleave([lines[0], lines[1], lines[2]], n_pixels, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -33,17 +33,17 @@ pub(crate) fn line(level: Level, model: Conversion, lines: [&[u8]; 4], n_pixels:
     }
 }
 
-/// A colour model together with what decides how it becomes RGB.
+/// A colour model with the details of its conversion to RGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
     Gray,
     YCbCr,
     Rgb,
-    /// Four inks, each 255 where there is none if `is_inverted`.
+    /// Four inks; with `is_inverted`, 255 means no ink.
     Cmyk {
         is_inverted: bool,
     },
-    /// The same with the first three transformed like YCbCr.
+    /// The same, with the first three transformed like YCbCr.
     Ycck {
         is_inverted: bool,
     },
@@ -90,7 +90,7 @@ fn ycbcr(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     [r, g, b].map(|v| v.clamp(0, 255) as u8)
 }
 
-/// Three inks under black, as TensorFlow converts them.
+/// Converts three inks and black as TensorFlow does.
 fn inks(colors: [u8; 3], black: u8, is_inverted: bool) -> [u8; 3] {
     let light = |ink: u8| u32::from(if is_inverted { ink } else { 255 - ink });
     colors.map(|ink| (light(ink) * light(black) / 255) as u8)

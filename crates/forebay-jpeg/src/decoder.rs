@@ -13,9 +13,9 @@ use crate::simd::Level;
 use crate::tables::Tables;
 use crate::{Error, Info, Limits, Scale};
 
-/// A JPEG decoder with its tables and buffers, which are reused from one image to the next.
+/// A JPEG decoder with its tables and buffers, which are reused for further images.
 ///
-/// One per thread: decoding needs `&mut self` and shares nothing.
+/// Use one per thread: decoding needs `&mut self`, and decoders share nothing.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
@@ -51,14 +51,14 @@ impl Decoder {
         }
     }
 
-    /// This decoder without vector instructions. It gives the same pixels more slowly, which is what tests compare.
+    /// Disables vector instructions. The pixels stay the same, at lower speed; tests compare the two.
     #[must_use]
     pub fn portable(mut self) -> Self {
         self.level = Level::Portable;
         self
     }
 
-    /// What the headers up to the first scan say, the output being of full size.
+    /// Reads the headers up to the first scan; the output size is that of [`Scale::Full`].
     pub fn info(data: &[u8]) -> Result<Info, Error> {
         let mut headers = Headers::new(data, Scale::Full)?;
         first_scan(&mut headers, data)?;
@@ -67,8 +67,8 @@ impl Decoder {
 
     /// Decodes `data` to interleaved RGB, 8 bits each, row by row without gaps.
     ///
-    /// `out` is replaced; its memory is reused and not cleared first. On error it is left empty. Grayscale gives three
-    /// equal values. The result says what was decoded, including the size of the output.
+    /// Replaces `out`, reusing its memory without clearing it; on error it is left empty. Grayscale gives three equal
+    /// values. The result describes the image, including the size of the output.
     pub fn decode_rgb(&mut self, data: &[u8], scale: Scale, out: &mut Vec<u8>) -> Result<Info, Error> {
         out.clear();
         let mut headers = Headers::new(data, scale)?;
@@ -92,18 +92,18 @@ impl Decoder {
         self.lines = lines;
         result?;
         assert!(is_complete, "a decoded image has all its rows");
-        // SAFETY: `Output` has written every row of the image, that is the first `n_bytes` of the capacity.
+        // SAFETY: `Output` has written every row of the image, which is the first `n_bytes` of the capacity.
         unsafe { out.set_len(n_bytes) };
         Ok(info)
     }
 
-    /// Refuses images that are too large, and those whose data are too short for even the shortest codes.
+    /// Refuses images that are too large, and images whose data is shorter than the shortest possible codes.
     fn check_size(&self, frame: &Frame, n_bytes: usize) -> Result<(), Error> {
         if (frame.width * frame.height) as u64 > self.limits.max_pixels {
             let (width, height) = (frame.width as u32, frame.height as u32);
             return Err(Error::TooLarge { width, height, max_pixels: self.limits.max_pixels });
         }
-        // A block takes a bit for its DC difference, and one for its end unless another scan sends the rest.
+        // A block takes one bit for its DC difference, and one for its end unless another scan sends the rest.
         let n_bits = match frame.process {
             Process::Sequential => 2,
             Process::Progressive => 1,

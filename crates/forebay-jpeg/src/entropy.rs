@@ -12,9 +12,9 @@ pub(crate) struct Entropy<'a> {
     pub(crate) segment: Vec<u8>,
     pub(crate) bits: Bits,
     level: Level,
-    /// Offset in the file where the current segment begins.
+    /// Offset in the file of the current segment.
     start: usize,
-    /// Offset in the file of the marker that ends it.
+    /// Offset in the file of the marker that ends the segment.
     end: usize,
     /// MCUs between restart markers; `usize::MAX` for none.
     interval: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Entropy<'a> {
 }
 
 impl<'a> Entropy<'a> {
-    /// The data that begin at `start`; `segment` is memory to reuse.
+    /// Reads the data that begins at `start`; `segment` is memory to reuse.
     pub(crate) fn new(level: Level, data: &'a [u8], start: usize, restart_interval: usize, segment: Vec<u8>) -> Self {
         let interval = if restart_interval == 0 { usize::MAX } else { restart_interval };
         let mut entropy = Entropy {
@@ -42,10 +42,10 @@ impl<'a> Entropy<'a> {
         entropy
     }
 
-    /// To be called after the last MCU of a scan that others may follow; returns the offset of the next marker.
+    /// Call it after the last MCU of a scan that others may follow. Returns the offset of the next marker.
     ///
-    /// Data left over mean that the scan was misread, unless the image ends here: cameras and web servers are known to
-    /// leave bytes in front of the end marker, and libjpeg passes over them too.
+    /// Remaining data means that the scan was misread, unless the image ends here: some cameras and web servers leave
+    /// bytes before the end marker, and libjpeg skips them too.
     pub(crate) fn finish(&self) -> Result<usize, Error> {
         let is_last = matches!(self.data.get(self.end..), None | Some([] | [_] | [_, 0xD9, ..]));
         if self.bits.has_bytes_left(&self.segment) && !is_last {
@@ -55,7 +55,7 @@ impl<'a> Entropy<'a> {
         Ok(self.end)
     }
 
-    /// To be called before each MCU; `true` says that predictions start anew.
+    /// Call it before each MCU; `true` means that predictions restart.
     #[inline(always)]
     pub(crate) fn begin_mcu(&mut self) -> Result<bool, Error> {
         if self.left == 0 {
@@ -94,7 +94,7 @@ impl<'a> Entropy<'a> {
         self.bits = Bits::default();
     }
 
-    /// What `fault` means at the current position.
+    /// The error for `fault` at the current position.
     #[cold]
     #[inline(never)]
     pub(crate) fn error(&self, fault: Fault) -> Error {
@@ -105,7 +105,7 @@ impl<'a> Entropy<'a> {
                 let found = format!("marker ff {:02x}", self.data.get(self.end + 1).copied().unwrap_or(0));
                 Error::corrupt(self.end, "more entropy-coded data", found)
             }
-            Fault::NoCode => Error::corrupt(offset, "a Huffman code of the table", "none in this block"),
+            Fault::NoCode => Error::corrupt(offset, "a Huffman code of the table", "an unassigned code"),
             Fault::Overflow => Error::corrupt(offset, "at most 64 coefficients in a block", "more"),
             Fault::BadRefinement => Error::corrupt(offset, "a refinement of one bit", "a larger value"),
         }

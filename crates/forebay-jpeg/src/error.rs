@@ -1,37 +1,37 @@
-//! What can go wrong while decoding, by what the caller may do about it.
+//! Errors of decoding, by what the caller may do about them.
 
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The data do not begin with a JPEG start-of-image marker.
+    /// The data does not begin with a JPEG start-of-image marker.
     #[error("not a JPEG file: it does not begin with ff d8 ff")]
     NotJpeg,
-    /// The data end before the image does.
-    #[error("JPEG data end at byte {offset} before the image is complete")]
+    /// The data ends before the image does.
+    #[error("JPEG data ends at byte {offset}, before the image is complete")]
     Truncated { offset: usize },
-    /// The data contradict the format.
+    /// The data contradicts the format.
     #[error("corrupt JPEG data at byte {offset}: expected {expected}, found {found}")]
     Corrupt {
-        /// Offset in the file of the byte where this was noticed.
+        /// Offset in the file of the byte where the error was found.
         offset: usize,
         expected: &'static str,
         found: String,
     },
-    /// A valid JPEG file of a kind this decoder does not decode.
+    /// A valid JPEG file of a kind that this decoder does not support.
     #[error("unsupported JPEG: {what}")]
     Unsupported { what: String },
-    /// More pixels than [`Limits`](crate::Limits) allow.
-    #[error("JPEG of {width}x{height} pixels is larger than the limit of {max_pixels} pixels")]
+    /// More pixels than the [`Limits`](crate::Limits) allow.
+    #[error("JPEG of {width}x{height} pixels exceeds the limit of {max_pixels} pixels")]
     TooLarge {
         /// From the frame header, before any scaling.
         width: u32,
         height: u32,
         max_pixels: u64,
     },
-    /// More scans than [`Limits`](crate::Limits) allow.
-    #[error("JPEG has more than {max_scans} scans (byte {offset})")]
+    /// More scans than the [`Limits`](crate::Limits) allow.
+    #[error("JPEG exceeds the limit of {max_scans} scans at byte {offset}")]
     TooManyScans {
         /// Offset of the scan that exceeds the limit.
         offset: usize,

@@ -1,7 +1,7 @@
 //! The orientation tag of an EXIF segment.
 //!
-//! An APP1 segment holds a small TIFF file; its first directory may have tag 0x0112. Whatever is malformed there is
-//! treated as absent: orientation never decides whether the pixels can be decoded.
+//! An APP1 segment contains a small TIFF file, whose first directory may have tag 0x0112. Malformed data counts as
+//! absent, because the orientation never decides whether the pixels can be decoded.
 
 const ORIENTATION: u16 = 0x0112;
 const TYPE_SHORT: u16 = 3;
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(orientation(&segment(false, 9)), None);
         let whole = segment(true, 8);
         for n in 0..whole.len() - 2 {
-            assert_eq!(orientation(&whole[..n]), None, "cut at {n}");
+            assert_eq!(orientation(&whole[..n]), None, "truncated to {n}");
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The geometry of an image: components, sampling factors, blocks and minimum coded units.
 //!
-//! The terms are those of the standard. A component is sampled `h` by `v` times per minimum coded unit (MCU); a scan of
+//! The terms are those of the standard. A component is sampled `h` by `v` times per minimum coded unit (MCU). A scan of
 //! several components sends whole MCUs, padded at the right and bottom; a scan of one component sends only the blocks
-//! that hold image. With a [`Scale`], each component has its own block edge: chroma that is sampled at half the
-//! rate is reconstructed at twice the edge, as libjpeg does, and then needs no upsampling.
+//! that contain image. With a [`Scale`], each component has its own block edge: chroma sampled at half the rate is
+//! reconstructed with twice the edge, as in libjpeg, and then needs no upsampling.
 
 use crate::{Error, Scale};
 
-/// What a component of the frame is, as sent and as reconstructed.
+/// A component of the frame, as sent and as reconstructed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Component {
-    /// Identifier by which scans name it.
+    /// Identifier by which scans refer to it.
     pub(crate) id: u8,
     pub(crate) h: usize,
     pub(crate) v: usize,
     /// Number of its quantisation table.
     pub(crate) quant: usize,
-    /// Blocks that hold image, in a row and in a column.
+    /// Blocks that contain image, per row and per column.
     pub(crate) blocks: (usize, usize),
     /// Blocks including the padding to whole MCUs.
     pub(crate) padded: (usize, usize),
@@ -43,13 +43,13 @@ pub(crate) struct Frame {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) components: Vec<Component>,
-    /// MCUs in a row and in a column.
+    /// MCUs per row and per column.
     pub(crate) mcus: (usize, usize),
-    /// Width and height of an MCU in output pixels, so after scaling.
+    /// Width and height of an MCU in output pixels, after scaling.
     pub(crate) mcu_pixels: (usize, usize),
     /// Width and height in pixels, after scaling.
     pub(crate) output: (usize, usize),
-    /// Block edge of the component that is sampled most densely.
+    /// Block edge of the most densely sampled component.
     pub(crate) min_edge: usize,
 }
 
@@ -62,7 +62,7 @@ impl Frame {
         scale: Scale,
     ) -> Result<Self, Error> {
         if let [only] = components.as_mut_slice() {
-            // The factors of a lone component have nothing to relate to: its scans are never interleaved.
+            // The sampling factors of a single component have no effect, because its scans are never interleaved.
             (only.h, only.v) = (1, 1);
         }
         let h_max = components.iter().map(|c| c.h).max().unwrap_or(1);
@@ -90,13 +90,13 @@ impl Frame {
         })
     }
 
-    /// Blocks of all components, padding included.
+    /// Blocks of all components, including padding.
     pub(crate) fn n_blocks_padded(&self) -> usize {
         self.components.iter().map(|c| c.padded.0 * c.padded.1).sum()
     }
 }
 
-/// Doubles the edge as long as the component then still has no more samples than output pixels.
+/// Doubles the edge as long as the component then has no more samples than output pixels.
 fn block_edge(min_edge: usize, max: (usize, usize), own: (usize, usize)) -> usize {
     let mut edge = min_edge;
     while edge < 8

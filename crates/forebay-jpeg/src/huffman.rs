@@ -1,27 +1,28 @@
-//! Huffman codes, and the tables that decode a code together with the bits that follow it.
+//! Huffman codes, and the tables that decode a code together with the bits after it.
 //!
-//! A code of [`FAST_BITS`] bits or fewer is found by one look-up whose entry says all the decoder needs in the shape in
-//! which it needs it: how far to shift the bit buffer, how many coefficients to advance, and where the value's bits are.
-//! The chain from one coefficient to the next is then a shift, a load and a shift. Everything unusual (longer codes,
-//! unassigned codes, values too long for the refill budget) is one kind of entry that makes the decoder leave its loop.
+//! A code of at most [`FAST_BITS`] bits is found by one look-up. Its entry holds everything the decoder needs, in the
+//! form in which it needs it: how far to shift the bit buffer, how many coefficients to advance, and the position of
+//! the value's bits. The chain from one coefficient to the next is then a shift, a load and a shift. Everything unusual
+//! (longer codes, unassigned codes, values too long for the refill budget) has one kind of entry, which makes the
+//! decoder leave its loop.
 
 use crate::Error;
 
-/// Code bits that index the table. 10 keeps two tables in 8 KiB; longer codes occur for about 1 % of coefficients.
+/// Code bits that index the table. With 10, two tables take 8 KiB; longer codes occur for about 1 % of coefficients.
 pub(crate) const FAST_BITS: u32 = 10;
 
-/// Most bits that an ordinary entry consumes, so that three of them fit in the 56 bits of a refill.
+/// Maximum number of bits of an ordinary entry: three entries fit in the 56 bits of a refill.
 const MAX_FAST_TOTAL: u32 = 18;
 
-/// Advance of an entry that ends the block: farther than any coefficient can lead from inside the block.
+/// Advance of an entry that ends the block: beyond the end from any coefficient of a block.
 pub(crate) const ADVANCE_END: u32 = 80;
 
-/// Advance of an entry that consumes nothing and says that the table does not suffice: farther than any end.
+/// Advance of an entry that consumes nothing, because the table does not suffice: beyond that of any end.
 pub(crate) const ADVANCE_SLOW: u32 = 160;
 
 /// A look-up result. Bits 0-7: bits to consume; 8-15: coefficients to advance; 16-23: 63 minus the size of the value
-/// (for an end-of-block entry its run); 24-31: length of the code. A shift count takes only its low 6 bits, so the
-/// fields need no masking on the way to a shift.
+/// (for an end-of-block entry its run); 24-31: length of the code. A shift uses only the low 6 bits of its count, so
+/// the fields need no masking before a shift.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry(u32);
 
@@ -46,13 +47,13 @@ impl Entry {
         self.0 >> 8 & 255
     }
 
-    /// Run field of an end-of-block entry: the progressive process counts blocks with it.
+    /// Run field of an end-of-block entry: the number of blocks in the progressive process.
     #[inline(always)]
     pub(crate) fn end_run(self) -> u32 {
         self.0 >> 16 & 255
     }
 
-    /// The value behind the code, given the bit buffer as it was before the code.
+    /// The value after the code, given the bit buffer as it was before the code.
     ///
     /// A value of `size` bits whose first bit is 0 is negative: the complement of its magnitude.
     #[inline(always)]
@@ -79,7 +80,7 @@ impl std::fmt::Debug for CodeSpec {
 }
 
 impl CodeSpec {
-    /// Reads a table at the beginning of `bytes`; also returns how many bytes it takes.
+    /// Reads a table at the beginning of `bytes`; also returns its number of bytes.
     pub(crate) fn parse(bytes: &[u8], is_ac: bool, offset: usize) -> Result<(Self, usize), Error> {
         let wrong = |found: &str| Error::corrupt(offset, "a Huffman table", found);
         let counts: [u8; 16] = *bytes.first_chunk().ok_or_else(|| wrong("a segment too short"))?;
@@ -118,9 +119,9 @@ impl CodeSpec {
 pub(crate) struct Table {
     spec: Option<CodeSpec>,
     fast: Box<[Entry; 1 << FAST_BITS]>,
-    /// For each length, the first 16-bit window that is no code of that length or less.
+    /// Per length, the first 16-bit window that is not a code of at most that length.
     limits: [u32; 17],
-    /// What to add to a code of each length to get the index of its symbol.
+    /// Per length, the offset from a code to the index of its symbol.
     offsets: [i32; 17],
 }
 
@@ -131,7 +132,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Makes this the table of `spec`; costs nothing if it is already.
+    /// Builds the table of `spec`, unless it already is that table.
     pub(crate) fn set(&mut self, spec: &CodeSpec, is_ac: bool) {
         if self.spec.as_ref() != Some(spec) {
             self.build(spec, is_ac);
@@ -139,7 +140,7 @@ impl Table {
         }
     }
 
-    /// The code this is the table of.
+    /// The code of this table.
     pub(crate) fn spec(&self) -> Option<&CodeSpec> {
         self.spec.as_ref()
     }
@@ -156,7 +157,7 @@ impl Table {
                 self.fast[window..window + (1 << (FAST_BITS - length))].fill(entry(length, symbol, is_ac));
             }
         }
-        // A length without codes has the limit of the lengths below it.
+        // A length without codes has the limit of the next shorter length.
         for length in 1..17 {
             self.limits[length] = self.limits[length].max(self.limits[length - 1]);
         }
@@ -168,7 +169,7 @@ impl Table {
         self.fast[(buffer >> (64 - FAST_BITS)) as usize]
     }
 
-    /// Symbol and length of a code that the fast table has.
+    /// Symbol and length of a code in the fast table.
     #[inline(always)]
     pub(crate) fn symbol(&self, buffer: u64) -> Option<(u8, u32)> {
         let entry = self.look_up(buffer);

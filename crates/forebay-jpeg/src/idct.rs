@@ -1,9 +1,9 @@
-//! From coefficients to samples: the inverse cosine transform of libjpeg's accurate integer method.
+//! From coefficients to samples: the inverse cosine transform, as in libjpeg's accurate integer method.
 //!
-//! The algorithm is that of Loeffler, Ligtenberg and Moschytz in fixed point with 13 fractional bits: columns first,
-//! whose results keep 2 bits more than the samples have, then rows. Rounding is part of the result, so the order of
-//! operations that round is libjpeg's; sums of products in between are exact and may be grouped at will. Where a
-//! wild stream overflows 16 bits, all levels wrap and saturate alike.
+//! The algorithm is that of Loeffler, Ligtenberg and Moschytz in fixed point with 13 fractional bits: first the
+//! columns, whose results have 2 bits more than the samples, then the rows. Rounding is part of the result, so rounding
+//! operations are in libjpeg's order; sums of products between them are exact and may be grouped freely. If corrupt
+//! data overflows 16 bits, all levels wrap and saturate alike.
 
 use crate::simd::Level;
 
@@ -14,13 +14,13 @@ pub(crate) use avx2::dequantise as dequantise_avx2;
 
 /// Fractional bits of the constants, as in libjpeg: rounding is part of the result.
 const CONST_BITS: u32 = 13;
-/// Bits that the first pass keeps beyond those of the samples.
+/// Additional bits of the first pass.
 const PASS1_BITS: u32 = 2;
 const SHIFT_1: u32 = CONST_BITS - PASS1_BITS;
 /// Shift after the second pass; the 3 is the transform's gain of 8.
 const SHIFT_2: u32 = CONST_BITS + PASS1_BITS + 3;
 
-/// The constants of the rotations, as sums where two multiplications share an operand.
+/// The constants of the rotations, as sums if two multiplications share an operand.
 mod rotation {
     pub(super) const EVEN: [[i16; 2]; 2] = [[4433, 4433 - 15137], [4433 + 6270, 4433]];
     pub(super) const MIX: [[i16; 2]; 2] = [[9633 - 16069, 9633], [9633, 9633 - 3196]];
@@ -28,14 +28,14 @@ mod rotation {
     pub(super) const ODD_53: [[i16; 2]; 2] = [[16819 - 20995, -20995], [-20995, 25172 - 20995]];
 }
 
-/// A block to reconstruct, and where its samples go.
+/// A block to reconstruct, and the destination of its samples.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     /// Coefficients in natural order.
     pub(crate) coefficients: &'a [i16; 64],
     /// Quantisation table in natural order.
     pub(crate) quant: &'a [i16; 64],
-    /// Where the block's first sample goes, as an index into the plane.
+    /// Index of the block's first sample in the plane.
     pub(crate) at: usize,
     /// Samples from one row to the next.
     pub(crate) stride: usize,
@@ -47,12 +47,12 @@ impl Job<'_> {
     }
 }
 
-/// Reconstructs two blocks of 8x8 samples, which vector units do for the price of one.
+/// Reconstructs two blocks of 8x8 samples; vector units do two in the time of one.
 #[inline(always)]
 pub(crate) fn pair(level: Level, jobs: [Job<'_>; 2], samples: &mut [u8]) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has AVX2.
+        // SAFETY: this level guarantees that the CPU has AVX2.
         Level::Avx2 => unsafe { avx2::pair(jobs, samples) },
         Level::Portable => {
             one(&jobs[0], samples);
@@ -61,7 +61,7 @@ pub(crate) fn pair(level: Level, jobs: [Job<'_>; 2], samples: &mut [u8]) {
     }
 }
 
-/// Reconstructs a block all of whose samples are the same.
+/// Reconstructs a block whose samples are all equal.
 #[inline(always)]
 pub(crate) fn flat(job: &Job<'_>, samples: &mut [u8]) {
     let dc = i32::from(job.coefficients[0].wrapping_mul(job.quant[0]));
@@ -83,7 +83,7 @@ pub(crate) fn one(job: &Job<'_>, samples: &mut [u8]) {
     }
 }
 
-/// One dimension; the result has [`CONST_BITS`] more bits than the input.
+/// Transforms one dimension; the result has [`CONST_BITS`] more bits than the input.
 fn transform(c: [i16; 8]) -> [i32; 8] {
     let [e2, e3] = rotate(rotation::EVEN, c[2], c[6]);
     let e0 = i32::from(c[0].wrapping_add(c[4])) << CONST_BITS;
@@ -109,7 +109,7 @@ pub(crate) fn descale(value: i32, n_bits: u32) -> i32 {
     value.wrapping_add(1 << (n_bits - 1)) >> n_bits
 }
 
-/// The sample for a value around 0.
+/// The sample of a value centred on 0.
 pub(crate) fn saturate(value: i32) -> u8 {
     (value.clamp(-128, 127) + 128) as u8
 }

@@ -1,4 +1,4 @@
-//! What the headers say about an image, and what a caller may ask of the decoder.
+//! Information in the headers, and options of the decoder.
 
 /// The size of the output relative to the image in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -14,7 +14,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Edge length in samples of what an 8x8 block becomes.
+    /// Edge length in samples of the output of an 8x8 block.
     pub(crate) fn block_edge(self) -> usize {
         match self {
             Scale::Full => 8,
@@ -25,7 +25,7 @@ impl Scale {
     }
 }
 
-/// How the samples in the file are to be read as colour.
+/// The colour interpretation of the samples in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColorModel {
     Grayscale,
@@ -35,11 +35,11 @@ pub enum ColorModel {
     Rgb,
     /// Four components without a colour transform.
     Cmyk,
-    /// Four components, the first three of them transformed.
+    /// Four components, of which the first three are transformed.
     Ycck,
 }
 
-/// What the headers say about an image.
+/// Information in the headers of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
     /// Width in the file, in pixels.
@@ -52,20 +52,20 @@ pub struct Info {
     pub output_height: u32,
     /// Number of components in the file.
     pub components: u8,
-    /// How the components are read as colour.
+    /// The colour interpretation of the components.
     pub color: ColorModel,
     /// Whether the coefficients are sent in several passes of growing precision.
     pub progressive: bool,
-    /// The EXIF orientation tag, 1 to 8. The decoder reports it and does not act on it.
+    /// The EXIF orientation tag, 1 to 8. The decoder reports it but does not apply it.
     pub orientation: Option<u8>,
 }
 
-/// Bounds on what a file may ask for.
+/// Limits on the resources that a file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most pixels (width times height in the file) that are decoded.
+    /// Maximum number of pixels (width times height in the file).
     pub max_pixels: u64,
-    /// Most scans of a file that are decoded; each costs time in proportion to the image, not to the scan.
+    /// Maximum number of scans; each takes time in proportion to the image, not to the scan.
     pub max_scans: u32,
 }
 

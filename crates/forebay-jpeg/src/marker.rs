@@ -1,7 +1,7 @@
-//! The marker segments between and before the scans.
+//! The marker segments before and between the scans.
 //!
-//! [`Headers::advance`] reads segments into tables until a scan or the end of the image. It is lenient where libjpeg is
-//! and no pixel depends on it: fill bytes, stray bytes between segments and unknown segments are passed over.
+//! [`Headers::advance`] reads segments into tables until a scan or the end of the image. It is as lenient as libjpeg
+//! where no pixel depends on it: it skips fill bytes, stray bytes between segments and unknown segments.
 
 use crate::exif;
 use crate::frame::{Component, Frame, Process};
@@ -9,7 +9,7 @@ use crate::huffman::CodeSpec;
 use crate::zigzag::NATURAL;
 use crate::{ColorModel, Error, Scale};
 
-/// Most blocks of an MCU that the standard allows.
+/// Maximum number of blocks per MCU in the standard.
 const MAX_BLOCKS_IN_MCU: usize = 10;
 
 #[derive(Debug, Clone, Copy)]
@@ -26,21 +26,21 @@ pub(crate) struct Scan {
     pub(crate) components: Vec<ScanComponent>,
     /// First and last coefficient sent, in zigzag order.
     pub(crate) band: (usize, usize),
-    /// Bit position sent before (0 if none) and in this scan.
+    /// Bit position of the previous scan (0 if none) and of this one.
     pub(crate) bits: (u32, u32),
     /// Offset of the scan's marker, for errors.
     pub(crate) offset: usize,
 }
 
 pub(crate) enum Stop {
-    /// Entropy-coded data begin at the current position.
+    /// The entropy-coded data begins at the current position.
     Scan(Scan),
     EndOfImage,
-    /// The data ended without an end-of-image marker: accepted once every coefficient was sent, an error before.
+    /// The data ended without an end-of-image marker: accepted if every coefficient was sent, otherwise an error.
     EndOfData,
 }
 
-/// Everything the segments read so far have set.
+/// Everything set by the segments read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     /// Offset of the next byte to read.
@@ -59,7 +59,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// Headers of `data`, positioned behind the start-of-image marker.
+    /// Headers of `data`, positioned after the start-of-image marker.
     pub(crate) fn new(data: &[u8], scale: Scale) -> Result<Self, Error> {
         if !data.starts_with(&[0xFF, 0xD8, 0xFF]) {
             return Err(Error::NotJpeg);
@@ -86,12 +86,13 @@ impl Headers {
         Ok(Stop::EndOfData)
     }
 
-    /// Whether an Adobe segment was read: it inverts CMYK.
+    /// Whether an Adobe segment was read, which inverts CMYK.
     pub(crate) fn is_adobe(&self) -> bool {
         self.adobe_transform.is_some()
     }
 
-    /// How libjpeg guesses the colour model: the JFIF and Adobe segments first, then the component identifiers.
+    /// Guesses the colour model as libjpeg does: first by the JFIF and Adobe segments, then by the component
+    /// identifiers.
     pub(crate) fn color(&self) -> ColorModel {
         let ids: Vec<u8> = self.frame.iter().flat_map(|f| f.components.iter().map(|c| c.id)).collect();
         match (ids.as_slice(), self.adobe_transform) {
@@ -104,7 +105,7 @@ impl Headers {
         }
     }
 
-    /// The code of the next marker; `None` when the data end first.
+    /// The code of the next marker; `None` if the data ends before it.
     fn next_marker(&mut self, data: &[u8]) -> Option<u8> {
         loop {
             let rest = data.get(self.pos..)?;
@@ -117,7 +118,7 @@ impl Headers {
         }
     }
 
-    /// The payload of the segment whose length field comes next.
+    /// The payload of the segment whose length field is next.
     fn segment<'a>(&mut self, data: &'a [u8]) -> Result<&'a [u8], Error> {
         let truncated = Error::Truncated { offset: data.len() };
         let length = data.get(self.pos..self.pos + 2).ok_or(truncated.clone())?;
@@ -151,7 +152,7 @@ impl Headers {
 
     fn read_frame(&mut self, marker: u8, s: &[u8], offset: usize) -> Result<(), Error> {
         if self.frame.is_some() {
-            return Err(Error::corrupt(offset, "one frame header", "a second"));
+            return Err(Error::corrupt(offset, "one frame header", "a second one"));
         }
         let &[precision, h1, h0, w1, w0, n_components, ref rest @ ..] = s else {
             return Err(cut(offset, "a frame header"));

@@ -1,7 +1,7 @@
 //! From strips of samples to rows of RGB.
 //!
-//! Rows are written as soon as the samples they depend on exist: all rows of an MCU row, or all but its last where a
-//! filter looks at the row below.
+//! Rows are written as soon as the samples they depend on exist: all rows of an MCU row, or all but the last if a
+//! filter also reads the row below.
 
 use std::mem::MaybeUninit;
 
@@ -11,7 +11,7 @@ use crate::planes::{Plane, Planes};
 use crate::simd::Level;
 use crate::upsample::{self, CHUNK, Method, Source};
 
-/// Lines of one value per pixel, for components that have fewer samples.
+/// Lines of one value per pixel, for components with fewer samples.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     lines: [Vec<u8>; 4],
@@ -48,7 +48,7 @@ impl<'a> Output<'a> {
         Output { level, conversion, lines, pixels, next_row: 0, size, rows_per_mcu, n_mcu_rows }
     }
 
-    /// Writes the rows that are complete now that the samples of `mcu_row` are there.
+    /// Writes the rows that are complete once the samples of `mcu_row` exist.
     pub(crate) fn finish_mcu_row(&mut self, planes: &Planes, mcu_row: usize) {
         let looks_down = planes.planes().iter().any(|p| p.method.needs_context());
         let end = match mcu_row + 1 == self.n_mcu_rows {
@@ -75,7 +75,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Line `y` of a component: its samples where they are, or upsampled into `line`.
+/// Line `y` of a component: its samples in place, or upsampled into `line`.
 fn pixel_line<'a>(level: Level, planes: &'a Planes, plane: &Plane, y: usize, line: &'a mut [u8]) -> &'a [u8] {
     let row = (y / plane.expand.1) as isize;
     let near = planes.row(plane, row);

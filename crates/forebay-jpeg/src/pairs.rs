@@ -1,8 +1,8 @@
 //! Tables that decode two coefficients at a time.
 //!
-//! A coefficient takes 5 to 6 bits on average at the qualities that photographs are stored with, and the time to decode
-//! it is the latency of the look-up, so the table gives two whenever both fit in its window, values included. An entry
-//! without a second coefficient repeats the first at the same place, which needs no branch to handle.
+//! A coefficient takes 5 to 6 bits on average at the usual qualities of photographs, and the latency of the look-up
+//! determines its decoding time. So the table yields two coefficients whenever both fit in its window, including their
+//! values. An entry without a second coefficient repeats the first at the same place, which needs no branch.
 
 use crate::huffman::{ADVANCE_END, ADVANCE_SLOW, CodeSpec, Entry, Table};
 
@@ -13,8 +13,8 @@ const WINDOW_BITS: u32 = 10;
 /// Look-ups per refill of the bit buffer, which provides at least 56 bits.
 pub(crate) const LOOK_UPS_PER_REFILL: u32 = 56 / WINDOW_BITS;
 
-/// A look-up result. Bits 0-7: bits of both coefficients; 8-15 and 16-23: how far the first and the second advance;
-/// 24-31: bits of the first; 32-47 and 48-63: their values.
+/// A look-up result. Bits 0-7: bits of both coefficients; 8-15 and 16-23: advance of the first and the second; 24-31:
+/// bits of the first; 32-47 and 48-63: their values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair(u64);
 
@@ -64,7 +64,7 @@ impl Default for PairTable {
 }
 
 impl PairTable {
-    /// Derives the pairs from the table of single codes; costs nothing if they are already.
+    /// Derives the pairs from the table of single codes, unless they already are those pairs.
     pub(crate) fn set(&mut self, codes: &Table) {
         if self.is_of(codes) {
             return;
@@ -80,8 +80,8 @@ impl PairTable {
         self.spec.as_ref() == codes.spec()
     }
 
-    /// What the bits at the top of the buffer begin with. A pair that does not fit the window is one that advances by
-    /// [`ADVANCE_SLOW`] and consumes nothing.
+    /// The pair that the bits at the top of the buffer begin with. If it does not fit in the window, the result
+    /// advances by [`ADVANCE_SLOW`] and consumes nothing.
     #[inline(always)]
     pub(crate) fn look_up(&self, buffer: u64) -> Pair {
         self.pairs[(buffer >> (64 - WINDOW_BITS)) as usize]

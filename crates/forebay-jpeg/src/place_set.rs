@@ -1,7 +1,7 @@
-//! Sets of coefficients of a block, by their place in zigzag order.
+//! Sets of coefficients of a block, by zigzag place.
 //!
-//! The first place is the highest bit, so that bits as they come from the stream, first one on top, can be dealt out to
-//! the places of a set by one instruction.
+//! The first place is the highest bit, so a single instruction can distribute bits from the stream, which come first
+//! bit on top, to the places of a set.
 
 use crate::simd::Level;
 
@@ -17,7 +17,7 @@ pub(crate) fn from(k: u32) -> u64 {
     if k > 63 { 0 } else { u64::MAX >> k }
 }
 
-/// The place that has `n` others of the set before it; 64 if there is none.
+/// The place with `n` others of the set before it; 64 if there is none.
 #[inline(always)]
 pub(crate) fn nth(level: Level, mut set: u64, n: u32) -> u32 {
     match level {
@@ -35,12 +35,12 @@ pub(crate) fn nth(level: Level, mut set: u64, n: u32) -> u32 {
     }
 }
 
-/// Those places of `set` whose bit in `bits` is 1; the last place goes with the lowest bit.
+/// The places of `set` whose bit in `bits` is 1; the last place corresponds to the lowest bit.
 #[inline(always)]
 pub(crate) fn deposit(level: Level, bits: u64, set: u64) -> u64 {
     match level {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has BMI2.
+        // SAFETY: this level guarantees that the CPU has BMI2.
         Level::Avx2 => unsafe { std::arch::x86_64::_pdep_u64(bits, set) },
         Level::Portable => deposit_portably(bits, set),
     }

@@ -1,9 +1,9 @@
 //! Reconstructed samples of two rows of MCUs.
 //!
-//! Each component has a strip that serves as a ring: while one row of MCUs is written, the row above is still there for
-//! the filter that looks across the seam. Strips stay in the nearest caches however large the image is. Rows have margins
-//! so that the filters may read past the image: one sample on the left, and on the right as much as vector code
-//! reads too far.
+//! Each component has a strip that serves as a ring: while one row of MCUs is written, the previous row is still
+//! available to the filter across their boundary. Strips stay in the fastest caches even for large images. Rows have
+//! margins because filters read beyond the image: one sample on the left, and on the right as many as vector code reads
+//! too far.
 
 use crate::frame::Frame;
 use crate::idct::{self, Job};
@@ -11,9 +11,9 @@ use crate::scale;
 use crate::simd::Level;
 use crate::upsample::{CHUNK, Method};
 
-/// Samples left of the image, of which the last is read.
+/// Samples left of the image; only the last one is read.
 const MARGIN_LEFT: usize = 32;
-/// Samples right of the padded image: vector code reads and writes whole chunks.
+/// Samples right of the padded image, because vector code reads and writes whole chunks.
 const MARGIN_RIGHT: usize = 2 * CHUNK;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Plane {
     /// Index of the first sample of the first row, after the margin.
     base: usize,
     pub(crate) stride: usize,
-    /// Rows of samples in a row of MCUs.
+    /// Rows of samples per row of MCUs.
     rows_per_mcu: usize,
     /// Edge of its blocks in samples, after scaling.
     pub(crate) edge: usize,
@@ -34,12 +34,12 @@ pub(crate) struct Plane {
 pub(crate) struct Planes {
     samples: Vec<u8>,
     planes: Vec<Plane>,
-    /// Where a block goes whose samples are not needed.
+    /// Destination of blocks whose samples are not needed.
     trash: usize,
 }
 
 impl Planes {
-    /// Lays out strips for `frame`, keeping memory of earlier images.
+    /// Lays out strips for `frame`, reusing the memory of earlier images.
     pub(crate) fn prepare(&mut self, frame: &Frame) {
         self.planes.clear();
         let mut end = 0;
@@ -97,7 +97,7 @@ impl Planes {
         scale::one(edge, job, &mut self.samples);
     }
 
-    /// Fills the margins next to the image, once all blocks of a row of MCUs are there.
+    /// Fills the margins next to the image, once all blocks of a row of MCUs are written.
     pub(crate) fn finish_mcu_row(&mut self, mcu_row: usize) {
         for p in &self.planes {
             let first = p.base + mcu_row % 2 * p.rows_per_mcu * p.stride;
@@ -108,7 +108,7 @@ impl Planes {
         }
     }
 
-    /// Row `y` of a component (the nearest one if there is no such row), beginning one sample left of the image.
+    /// Row `y` of a component (the nearest row if there is no such row), starting one sample left of the image.
     #[inline]
     pub(crate) fn row(&self, plane: &Plane, y: isize) -> &[u8] {
         let y = y.clamp(0, plane.size.1 as isize - 1) as usize;

@@ -1,13 +1,13 @@
-//! Which bits of which coefficients the scans read so far have sent.
+//! The bits of coefficients that the scans read so far have sent.
 
 use crate::Error;
 use crate::frame::{Frame, Process};
 use crate::marker::Scan;
 
-/// Highest bit position that the standard allows a scan to stop at.
+/// Highest bit position at which the standard allows a scan to stop.
 const MAX_SHIFT: u32 = 13;
 
-/// For each component and coefficient, the position of the lowest bit received; `None` before the first scan.
+/// Per component and coefficient, the position of the lowest bit received; `None` before the first scan.
 pub(crate) struct Progress {
     received: Vec<[Option<u32>; 64]>,
 }
@@ -17,11 +17,11 @@ impl Progress {
         Progress { received: vec![[None; 64]; frame.components.len()] }
     }
 
-    /// Checks that `scan` may come now, and records what it sends.
+    /// Checks that `scan` is allowed now, and records what it sends.
     pub(crate) fn record(&mut self, process: Process, scan: &Scan) -> Result<(), Error> {
         let (before, shift) = scan.bits;
         let (range, before, shift) = match process {
-            // The fields mean nothing here, and not every encoder sets them.
+            // These fields have no meaning here, and not every encoder sets them.
             Process::Sequential => (0..=63, 0, 0),
             Process::Progressive => {
                 check(scan)?;
@@ -35,7 +35,7 @@ impl Progress {
             }
             let expected = (before > 0).then_some(before);
             if received[range.clone()].iter().any(|&r| r != expected) {
-                return Err(Error::corrupt(scan.offset, "the next bits of its coefficients", "others"));
+                return Err(Error::corrupt(scan.offset, "the next bits of its coefficients", "other bits"));
             }
             received[range.clone()].fill(Some(shift));
         }

@@ -1,11 +1,12 @@
 //! Entropy decoding of a block in the four kinds of progressive scan.
 //!
-//! A coefficient's upper bits come first, its lower ones later (successive approximation), and bands of coefficients come
-//! separately (spectral selection). In AC scans a run of blocks without further coefficients is sent as a count.
+//! The upper bits of a coefficient come first, its lower bits later (successive approximation), and bands of
+//! coefficients come separately (spectral selection). In AC scans, a run of blocks without further coefficients is sent
+//! as a count.
 //!
-//! A refinement scan sends a bit for each coefficient known not to be zero, interspersed with those that turn out not to
-//! be. Walking over the coefficients would cost a misprediction at every other one, so the known ones are kept as
-//! a bit set, in which the place of a new one and the bits before it are found by arithmetic.
+//! A refinement scan sends a bit for each coefficient known to be nonzero, interspersed with coefficients that become
+//! nonzero. A loop over the coefficients would cost a misprediction for every other one. So the known ones are kept as
+//! a bit set, in which arithmetic finds the place of a new one and the bits before it.
 
 use crate::baseline::{Fault, difference};
 use crate::bits::Bits;
@@ -15,12 +16,12 @@ use crate::place_set;
 use crate::simd::Level;
 use crate::zigzag::NATURAL;
 
-/// What a scan sends of each block.
+/// The part of each block that a scan sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
     /// First and last coefficient in zigzag order.
     pub(crate) band: (u32, u32),
-    /// Lowest bit sent, as the left shift of what is read (the standard's Al).
+    /// Lowest bit sent, as the left shift of the values read (Al in the standard).
     pub(crate) shift: u32,
     pub(crate) level: Level,
 }
@@ -40,14 +41,14 @@ pub(crate) fn dc_first(
     exhausted(bits, segment)
 }
 
-/// Later scan of DC coefficients: one bit each.
+/// Later scan of DC coefficients: one bit per coefficient.
 #[inline(always)]
 pub(crate) fn dc_refine(segment: &[u8], bits: &mut Bits, pass: Pass, block: Block<'_>) -> Result<(), Fault> {
     block.coefficients[0] |= (bits.take(1, segment) << pass.shift) as i16;
     exhausted(bits, segment)
 }
 
-/// First scan of a band of AC coefficients; `end_run` counts blocks that have none.
+/// First scan of a band of AC coefficients; `end_run` counts blocks without coefficients.
 #[inline(always)]
 pub(crate) fn ac_first(
     segment: &[u8],
@@ -144,7 +145,7 @@ fn take_for(segment: &[u8], bits: &mut Bits, level: Level, places: u64) -> u64 {
     if n <= 56 {
         return place_set::deposit(level, bits.take(n, segment), places);
     }
-    // More than a refill provides: the first 32 coefficients, then the rest.
+    // More bits than a refill provides: first 32 coefficients, then the rest.
     let rest = places & place_set::from(32);
     let first = places & !rest;
     let first = place_set::deposit(level, bits.take(first.count_ones(), segment), first);
@@ -162,7 +163,7 @@ fn correct(coefficients: &mut [i16; 64], mut places: u64, shift: u32) {
     }
 }
 
-/// Number of blocks that an end-of-band code stands for, this one included.
+/// Number of blocks that an end-of-band code covers, including this one.
 #[inline(always)]
 fn run_length(bits: &mut Bits, segment: &[u8], n_bits: u32) -> u32 {
     (1 << n_bits) + bits.take(n_bits, segment) as u32

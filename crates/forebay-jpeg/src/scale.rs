@@ -1,7 +1,7 @@
-//! Reduced inverse transforms, which give a smaller image from the low frequencies of each block.
+//! Reduced inverse transforms, which compute a smaller image from the low frequencies of each block.
 //!
-//! The 4x4 and 2x2 transforms are the 8-point one with only the outputs computed that the smaller grid has, as in
-//! libjpeg: the coefficients that contribute nothing to them (the fourth, and for 2x2 all even ones) are not read.
+//! The 4x4 and 2x2 transforms are the 8-point one, computing only the outputs of the smaller grid, as in libjpeg.
+//! Coefficients that do not contribute to them (the fourth, and for 2x2 all even ones) are not read.
 
 use crate::idct::{Job, descale, saturate, saturate_16};
 use crate::simd::Level;
@@ -12,12 +12,12 @@ mod avx2;
 const CONST_BITS: u32 = 13;
 const PASS1_BITS: u32 = 2;
 
-/// Reconstructs two blocks to `edge` by `edge` samples, `edge` being 4, 2 or 1.
+/// Reconstructs two blocks of `edge` by `edge` samples; `edge` is 4, 2 or 1.
 #[inline(always)]
 pub(crate) fn pair(level: Level, edge: usize, jobs: [Job<'_>; 2], samples: &mut [u8]) {
     match (level, edge) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has AVX2.
+        // SAFETY: this level guarantees that the CPU has AVX2.
         (Level::Avx2, 4) => unsafe { avx2::four(jobs, samples) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -29,7 +29,7 @@ pub(crate) fn pair(level: Level, edge: usize, jobs: [Job<'_>; 2], samples: &mut 
     }
 }
 
-/// Reconstructs a block to `edge` by `edge` samples, `edge` being 4, 2 or 1.
+/// Reconstructs a block of `edge` by `edge` samples; `edge` is 4, 2 or 1.
 pub(crate) fn one(edge: usize, job: &Job<'_>, samples: &mut [u8]) {
     match edge {
         4 => separable::<4>(job, samples, four, 1),
@@ -42,7 +42,7 @@ fn coefficient(job: &Job<'_>, i: usize) -> i32 {
     job.coefficients[i].wrapping_mul(job.quant[i]).into()
 }
 
-/// Columns, then rows, with `gain` more bits in the products than the full transform has.
+/// Columns, then rows, with `gain` more bits in the products than in the full transform.
 #[inline(always)]
 fn separable<const N: usize>(job: &Job<'_>, samples: &mut [u8], transform: impl Fn([i32; 8]) -> [i32; N], gain: u32) {
     let mut columns = [[0; N]; 8];

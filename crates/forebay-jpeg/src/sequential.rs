@@ -1,8 +1,8 @@
-//! A scan of the sequential process that has all components: decoded to pixels in one go.
+//! A sequential scan with all components, decoded to pixels in a single pass.
 //!
 //! A block is decoded into one of two workspaces; when both are full, both blocks are transformed. So the transform
-//! reads what was written well before, and the CPU overlaps it with the entropy decoding of the next block, which has a
-//! long chain of dependent instructions and leaves most of its units idle.
+//! reads data written long before, and the CPU overlaps it with the entropy decoding of the next block, which is a long
+//! chain of dependent instructions and leaves most units idle.
 
 use crate::Error;
 use crate::baseline::{Codes, decode_block};
@@ -26,15 +26,15 @@ struct Slot<'a> {
     component: usize,
     /// Column and row of the block within the MCU.
     place: (usize, usize),
-    /// Where the block of the first MCU of the current row goes.
+    /// Destination of the block in the first MCU of the current row.
     at: usize,
-    /// Distance to the block of the next MCU.
+    /// Distance to the block in the next MCU.
     step: usize,
     stride: usize,
     edge: usize,
 }
 
-/// Decodes the scan that begins at the position of `entropy`; `codings` go with `components`.
+/// Decodes the scan at the position of `entropy`; `codings` correspond to `components`.
 pub(crate) fn decode(
     frame: &Frame,
     (components, codings): (&[ScanComponent], &[Coding<'_>]),
@@ -50,7 +50,7 @@ pub(crate) fn decode(
         }
         match output.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level says that the CPU has these features.
+            // SAFETY: this level guarantees these CPU features.
             Level::Avx2 => unsafe { mcu_row_avx2(frame.mcus.0, &slots, entropy, planes, &mut blocks)? },
             Level::Portable => mcu_row_on(Level::Portable, frame.mcus.0, &slots, entropy, planes, &mut blocks)?,
         }
@@ -82,10 +82,10 @@ fn slots<'a>(frame: &Frame, components: &[ScanComponent], codings: &[Coding<'a>]
 
 struct Blocks {
     workspaces: [Workspace; 2],
-    /// Slot and destination of the blocks that wait for their transform.
+    /// Slot and destination of the blocks that await their transform.
     waiting: [(usize, usize); 2],
     n_waiting: usize,
-    /// Zigzag index of the last coefficient of any block that waits.
+    /// Maximum zigzag index of the last coefficients of waiting blocks.
     last: u32,
     predictions: [i32; 4],
 }
@@ -108,7 +108,7 @@ fn mcu_row_avx2(
     mcu_row_on(Level::Avx2, n_mcus, slots, entropy, planes, blocks)
 }
 
-/// Inlined into a function for each level, so that the compiler can use the level's instructions.
+/// Inlined into a function per level, to let the compiler use the level's instructions.
 #[inline(always)]
 fn mcu_row_on(
     level: Level,

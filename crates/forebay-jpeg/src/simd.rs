@@ -1,10 +1,10 @@
-//! Which instructions may be used.
+//! Detection of the CPU's instruction sets.
 
-/// An instruction set the hot loops are compiled for. Every level gives the same pixels.
+/// An instruction set that the hot loops are compiled for. All levels give the same pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Portable,
-    /// AVX2, BMI1, BMI2, LZCNT and POPCNT, all present or none used.
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT; used only if all are present.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }

@@ -1,11 +1,11 @@
-//! The codes printed in the standard (annex K.3), which the sequential process may leave undefined.
+//! The codes printed in the standard (annex K.3), used if a sequential file does not define its own.
 //!
-//! Frames of Motion JPEG have no DHT segments and mean these tables. Each is as in a segment: the number of codes of each
-//! length from 1 to 16, then the symbols.
+//! Frames of Motion JPEG have no DHT segments and imply these tables. Each has the format of a segment: the number of
+//! codes of each length from 1 to 16, then the symbols.
 
 use crate::huffman::CodeSpec;
 
-/// The table that `number` stands for unless a file defines it: 0 is for luma, 1 for chroma.
+/// The default table with a number: 0 for luma, 1 for chroma.
 pub(crate) fn spec(is_ac: bool, number: usize) -> Option<CodeSpec> {
     let bytes = match (is_ac, number) {
         (false, 0) => DC_LUMA,

@@ -1,4 +1,4 @@
-//! The tables a scan decodes with, kept between images.
+//! The decoding tables of a scan, kept between images.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::pairs::PairTable;
 use crate::sequential::Coding;
 use crate::standard;
 
-/// Length of the data from which tables of pairs are built: it takes some 3 us for each, and saves 2 ns per coefficient.
+/// Minimum length of data for tables of pairs: each takes some 3 µs to build and saves 2 ns per coefficient.
 const MIN_BYTES_FOR_PAIRS: usize = 3 << 10;
 
 /// Decoding tables by number, kept between images.
@@ -20,13 +20,13 @@ pub(crate) struct Tables {
     dc: [Table; 4],
     ac: [Table; 4],
     pairs: [PairTable; 4],
-    /// Whether the pairs are those of the AC table of the same number.
+    /// Whether the pairs are those of the AC table with the same number.
     is_paired: [bool; 4],
 }
 
 impl Tables {
-    /// Makes the tables ready that a scan at `offset` needs for a component: those for DC, for AC, or both. At most
-    /// `n_bytes` of data follow.
+    /// Prepares the tables that a scan at `offset` needs for a component: for DC, AC, or both. At most `n_bytes` of
+    /// data follow.
     pub(crate) fn load(
         &mut self,
         headers: &Headers,
@@ -34,11 +34,11 @@ impl Tables {
         (needs_dc, needs_ac): (bool, bool),
         (offset, n_bytes): (usize, usize),
     ) -> Result<(), Error> {
-        // Only the sequential process has tables to fall back on, and it needs both.
+        // Only the sequential process has default tables, and it needs both.
         let fallback = |is_ac: bool, number: usize| {
             (needs_dc && needs_ac).then(|| standard::spec(is_ac, number)).flatten().map(Cow::Owned)
         };
-        let missing = || Error::corrupt(offset, "the Huffman tables the scan names", "one undefined");
+        let missing = || Error::corrupt(offset, "the Huffman tables of the scan", "an undefined table");
         if needs_dc {
             let spec = headers.dc[c.dc].as_ref().map(Cow::Borrowed).or_else(|| fallback(false, c.dc));
             self.dc[c.dc].set(spec.ok_or_else(missing)?.as_ref(), false);
@@ -63,7 +63,7 @@ impl Tables {
         Codes { dc: &self.dc[c.dc], ac: &self.ac[c.ac], pairs }
     }
 
-    /// All that is needed to decode a component.
+    /// Everything needed to decode a component.
     pub(crate) fn coding<'a>(
         &'a self,
         headers: &'a Headers,
@@ -84,5 +84,5 @@ pub(crate) fn quant_of<'a>(
     offset: usize,
 ) -> Result<&'a [i16; 64], Error> {
     let quant = headers.quant[frame.components[component].quant].as_ref();
-    quant.ok_or_else(|| Error::corrupt(offset, "the quantisation table the frame names", "one undefined"))
+    quant.ok_or_else(|| Error::corrupt(offset, "the quantisation table of the frame", "an undefined table"))
 }

@@ -1,8 +1,8 @@
 //! From the samples of a component to one value per pixel.
 //!
-//! Where a component has half the samples in one or both directions, libjpeg's "fancy" upsampling weighs the nearer
-//! sample 3 and the farther 1. At the borders the missing neighbour is the border sample itself, which the planes supply
-//! by a margin, so that no formula needs an exception. Everything else is replication.
+//! If a component has half the samples in one or both directions, libjpeg's "fancy" upsampling weights the nearer
+//! sample by 3 and the farther one by 1. At the borders, the missing neighbour is the border sample itself, which the
+//! planes provide as a margin, so no special case is needed. Everything else is replication.
 
 use crate::frame::Component;
 use crate::simd::Level;
@@ -10,10 +10,11 @@ use crate::simd::Level;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
-/// Samples computed at a time at most: rows and lines are readable and writable up to the next multiple of it.
+/// Maximum number of samples computed at a time: rows and lines are readable and writable up to the next multiple of
+/// it.
 pub(crate) const CHUNK: usize = 32;
 
-/// How a component's rows become lines of pixels.
+/// How the rows of a component become lines of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Copy,
@@ -28,7 +29,7 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    /// The method libjpeg uses for `component` where the most densely sampled one has blocks of `min_edge` samples.
+    /// libjpeg's method for `component` if the most densely sampled component has blocks of `min_edge` samples.
     pub(crate) fn of(component: &Component, min_edge: usize) -> Self {
         let is_wide = component.samples.0 > 2;
         match component.expand {
@@ -47,23 +48,23 @@ impl Method {
     }
 }
 
-/// The rows a line is made of, each beginning one sample left of the image.
+/// The rows that a line is computed from, each starting one sample left of the image.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) near: &'a [u8],
-    /// The next row on the side of it where the line lies; only for methods with context.
+    /// The neighbouring row on the side of the line; used only by methods with context.
     pub(crate) far: &'a [u8],
-    /// Whether the line lies in the lower half of its row.
+    /// Whether the line is in the lower half of its row.
     pub(crate) is_lower: bool,
     pub(crate) n_samples: usize,
 }
 
-/// Writes a line by a method other than [`Method::Copy`]; `factor` is the horizontal expansion.
+/// Computes a line by a method other than [`Method::Copy`]; `factor` is the horizontal expansion.
 #[inline]
 pub(crate) fn line(level: Level, method: Method, factor: usize, source: Source<'_>, out: &mut [u8]) {
     match (level, method) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has AVX2.
+        // SAFETY: this level guarantees that the CPU has AVX2.
         (Level::Avx2, Method::FancyH2V2) => unsafe { avx2::fancy_h2v2(source, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -1,15 +1,15 @@
-//! The order in which a block's coefficients are sent.
+//! The order in which the coefficients of a block are sent.
 
 /// Natural position (row times 8 plus column) of the coefficient sent at each place.
 pub(crate) const NATURAL: [usize; 64] = natural();
 
-/// Index of the first of the places that [`SCATTER`] gives to coefficients that must not land in the block.
+/// First of the indices that [`SCATTER`] assigns to coefficients outside the block.
 pub(crate) const TRASH: usize = 64;
 
-/// A block being decoded, with room for what [`SCATTER`] throws away; a byte cannot index outside it.
+/// A block being decoded, with room for coefficients that [`SCATTER`] discards; a byte cannot index outside it.
 pub(crate) type Workspace = [i16; 256];
 
-/// [`NATURAL`] continued with [`TRASH`], so that the entropy decoder can store before it knows whether the place exists.
+/// [`NATURAL`] continued with [`TRASH`]: the entropy decoder stores before it knows whether the place exists.
 pub(crate) static SCATTER: [u8; 256] = scatter();
 
 /// Walks the anti-diagonals, alternately up and down.

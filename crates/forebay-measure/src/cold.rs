@@ -1,4 +1,4 @@
-//! Emptying the page cache of some files, and gathering the evidence of where their bytes come from.
+//! Evicting files from the page cache, and evidence of where their bytes came from.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ impl Before {
     }
 }
 
-/// Evicts the files if a cold start is wanted, then records what is left in memory and the device counters.
+/// Evicts the files if a cold start is wanted, then records what remains in memory and the device counters.
 pub fn prepare(files: &[PathBuf], evict: bool) -> forebay_storage::Result<Before> {
     if evict {
         for path in files {
@@ -44,7 +44,8 @@ fn resident_share(files: &[PathBuf]) -> Option<f64> {
     sum.share()
 }
 
-/// Missing, unreadable and irregular files have no pages to evict; reading them fails later, as a sample with its own error.
+/// Missing, unreadable and irregular files have no pages to evict; reading them fails later, for each sample
+/// separately.
 fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<Option<T>> {
     match outcome {
         Err(Error::NotFound { .. } | Error::Denied { .. } | Error::Unsupported { .. }) => Ok(None),
@@ -52,12 +53,12 @@ fn of_usable<T>(outcome: forebay_storage::Result<T>) -> forebay_storage::Result<
     }
 }
 
-/// Subtracts what other parts of this process read from devices meanwhile, known only within these bounds. Where the bounds would
-/// decide between cold and warm, the evidence shows neither.
+/// Subtracts the bytes that other parts of this process read from devices meanwhile, known only within these bounds. If
+/// the bounds would decide between cold and warm, the evidence shows neither.
 pub fn without(evidence: CacheEvidence, others: RangeInclusive<u64>) -> CacheEvidence {
     let with = |block_bytes: Option<u64>| CacheEvidence { block_bytes, ..evidence.clone() };
     let least = with(evidence.block_bytes.map(|all| all.saturating_sub(*others.end())));
-    // Others cannot have read more than everybody together: if they seem to, the two counters do not match.
+    // Others cannot have read more than all together; if they seem to, the two counters do not match.
     let most = with(evidence.block_bytes.and_then(|all| all.checked_sub(*others.start())));
     if least.state() == most.state() { most } else { CacheEvidence { block_bytes: None, ..evidence } }
 }

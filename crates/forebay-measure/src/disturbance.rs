@@ -1,8 +1,9 @@
-//! What other processes used of the machine while a repeat ran.
+//! The use of the machine by other processes during a repeat.
 //!
-//! CPU time counts in user mode only: kernel threads that write back, journal or serve a loop device for our own I/O cannot be told
-//! from those that serve others. On the data's device only reads count: writeback may still be ours, from an earlier repeat. I/O
-//! pressure has no owner, so it counts only if this process moved nothing to or from a device.
+//! CPU time counts only in user mode: kernel threads that write back, journal or serve a loop device for our own I/O
+//! cannot be told from those that serve others. On the data's device only reads count: writeback may still be ours,
+//! from an earlier repeat. I/O pressure has no owner, so it counts only if this process moved nothing to or from a
+//! device.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -14,32 +15,33 @@ use forebay_observe::source::process::{self, Io};
 use forebay_observe::source::{disk, pressure};
 use forebay_record::{Disturbed, Taken};
 
-/// Shorter repeats, in seconds, are not judged: the kernel counts CPU time in ticks of 10 ms.
+/// Repeats of fewer seconds are not judged, because the kernel counts CPU time in ticks of 10 ms.
 const SHORT_S: f64 = 0.05;
-/// Less CPU time of others, in seconds, is ignored: it is five ticks, more than sampling error produces.
+/// Less CPU time of others, in seconds, is ignored: it is five ticks, more than the sampling error.
 const LEAST_CPU_S: f64 = 0.05;
-/// A repeat counts as disturbed above this share of CPU time, of the device's reads or of I/O pressure. A quiet machine of 16 cores
-/// showed at most 0.3 % of other programs over 50 ms and 0.02 % over 3 s, while it wrote and synced 3 GB, read them past the page
-/// cache, created 400 files or kept all cores busy; its kernel threads took up to 3 %.
+/// A repeat counts as disturbed above this share of CPU time, of the device's reads or of I/O pressure. A quiet machine
+/// of 16 cores showed at most 0.3 % of other programs over 50 ms and 0.02 % over 3 s while it wrote and synced 3 GB,
+/// read them past the page cache, created 400 files or kept all cores busy; its kernel threads took up to 3 %.
 const LIMIT: f64 = 0.10;
-/// The limit for steal is higher: the same (virtual) machine lost 16 % of 0.1 s and 3 % of 1 s when it began to use all its cores.
+/// The limit for steal is higher: the same (virtual) machine lost 16 % of 0.1 s and 3 % of 1 s when it began to use all
+/// its cores.
 const STEAL_LIMIT: f64 = 0.25;
 const LEAST_BYTES: u64 = 8 << 20;
 
-/// `None` where the kernel does not report a quantity. Shares are fractions of 1.
+/// `None` if the kernel does not report a quantity. Shares are fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Disturbance {
     pub span_s: f64,
     /// User time of other processes.
     pub other_cpu_s: Option<f64>,
-    /// Of the time of all cores.
+    /// Share of the time of all cores.
     pub other_cpu_share: Option<f64>,
-    /// CPU time that the hypervisor gave to other machines, of the time of all cores.
+    /// CPU time that the hypervisor gave to other machines, as a share of the time of all cores.
     pub steal_share: Option<f64>,
     pub other_device_bytes: Option<u64>,
-    /// Of all bytes read from the device; `None` if this process read none.
+    /// Share of all bytes read from the device; `None` if this process read none.
     pub other_device_share: Option<f64>,
-    /// Of the repeat, the time in which any task waited for I/O; `None` if that task may have been ours.
+    /// Share of the repeat in which any task waited for I/O; `None` if that task may have been ours.
     pub other_io_pressure: Option<f64>,
 }
 
@@ -120,7 +122,7 @@ fn own_user_s() -> f64 {
     let of = |who| {
         // SAFETY: all zeros is a valid structure.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the structure is valid and written by the call alone.
+        // SAFETY: the structure is valid, and only the call writes it.
         unsafe { libc::getrusage(who, &raw mut usage) };
         usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
     };
@@ -143,7 +145,7 @@ impl Watch {
 
     pub fn finish(self) -> Disturbance {
         let span_s = self.start.elapsed().as_secs_f64();
-        // SAFETY: the call takes nothing but a number.
+        // SAFETY: the call takes only a number.
         let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
         self.before.until(&Counters::now(self.device.as_deref()), span_s, ticks_per_s)
     }
@@ -168,7 +170,8 @@ mod tests {
         }
     }
 
-    /// After so many ticks in programs of a machine of four cores, of which so many seconds were this process's.
+    /// Counters after `user` ticks in programs on a machine of four cores, `own_user_s` seconds of them in this
+    /// process.
     fn counters(user: u64, own_user_s: f64) -> Counters {
         let cpu = Cpu { user, system: 0, idle: 0, iowait: Some(0), steal: Some(0), n_cores: 4 };
         let io = Io { read_bytes: 0, write_bytes: 0, ..Io::default() };
@@ -186,7 +189,7 @@ mod tests {
         after.own_user_s = 8.01;
         after.cpu.as_mut().unwrap().system = 100;
         let quiet = before.until(&after, 1.0, 100.0);
-        assert_eq!((quiet.other_cpu_s, quiet.cause()), (Some(0.0), None), "threads of the kernel work for our own I/O");
+        assert_eq!((quiet.other_cpu_s, quiet.cause()), (Some(0.0), None), "kernel threads work for our own I/O");
     }
 
     #[test]
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!((other.other_device_bytes, other.other_device_share), (Some(10 << 20), Some(0.25)));
         assert_eq!(other.cause().unwrap(), "other processes did 25 % of the reads of the device");
         after.own_io = Some(Io { read_bytes: 35 << 20, ..Io::default() });
-        assert_eq!(before.until(&after, 1.0, 100.0).cause(), None, "a few megabytes are nothing");
+        assert_eq!(before.until(&after, 1.0, 100.0).cause(), None, "a few megabytes are ignored");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn describe_environment(data: &Path, version: &str) -> Environment {
     }
 }
 
-/// Installed memory, whatever this process may use of it.
+/// Installed memory, regardless of how much this process may use.
 pub fn memory() -> Option<Bytes> {
     field("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)).map(Bytes)
 }
@@ -41,13 +41,14 @@ fn kibibytes(text: &str) -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse::<u64>().ok().map(|n| n * 1024)
 }
 
-/// File system type and device, and mount point, from `/proc/self/mounts`; the deepest mount above the path counts.
+/// File system type with its device, and mount point, from `/proc/self/mounts`; the deepest mount above the path
+/// counts.
 pub fn file_system_of(path: &Path) -> Option<(String, String)> {
     let path = path.canonicalize().ok()?;
     nearest_mount(&path, &fs::read("/proc/self/mounts").ok()?)
 }
 
-/// Mount tables hold arbitrary bytes: an odd name must not make the other lines unreadable.
+/// Mount tables may contain arbitrary bytes: one odd name must not make the other lines unreadable.
 fn nearest_mount(path: &Path, mounts: &[u8]) -> Option<(String, String)> {
     let mut best: Option<(usize, (String, String))> = None;
     for line in mounts.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -63,7 +64,7 @@ fn nearest_mount(path: &Path, mounts: &[u8]) -> Option<(String, String)> {
     best.map(|(_, found)| found)
 }
 
-/// The kernel writes space, tab, line feed and backslash as a backslash and three octal digits.
+/// Decodes the kernel's escapes: space, tab, line feed and backslash are a backslash and three octal digits.
 fn from_octal(word: &[u8]) -> PathBuf {
     let mut out = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -76,7 +77,7 @@ fn from_octal(word: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// Now, in UTC, as "2026-11-15T17:03:00Z".
+/// The current time in UTC, as "2026-11-15T17:03:00Z".
 pub fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     forebay_units::format_utc(Duration::from_secs(seconds))

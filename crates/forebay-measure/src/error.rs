@@ -1,4 +1,4 @@
-//! Failures that all experiments have in common, each with what the user can do about it.
+//! Errors common to all experiments, each with what the user can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::file_system::FileSystem;
 pub enum Error {
     #[error("{}: no such folder; create it, or name another", path.escaped())]
     NotThere { path: PathBuf },
-    /// The folder exists, but creates nothing: `/proc`, for example.
+    /// The folder exists, but nothing can be created in it; for example `/proc`.
     #[error("{}: nothing can be created there; name another folder", path.escaped())]
     NothingCanBeMade { path: PathBuf },
     #[error("{}: the file system is mounted read-only; name a folder on another", path.escaped())]
     ReadOnly { path: PathBuf },
     #[error("{}: permission denied; name a folder you may write to", path.escaped())]
     Denied { path: PathBuf },
-    /// Space ran out during the experiment; it was checked at the start.
+    /// Space ran out during the experiment, although it sufficed at the start.
     #[error("{}: no space left on the device; free some, or name another folder", path.escaped())]
     Full { path: PathBuf },
     #[error("{}: no inodes left on the file system; name another folder", path.escaped())]
     NoInodes { path: PathBuf },
-    /// A file or folder that this process created cannot be opened by it: the umask is too strict.
-    #[error("{}: just created and not accessible; allow the owner access with `umask 077`", path.escaped())]
+    /// This process cannot open a file or folder that it created: the umask is too strict.
+    #[error("{}: just created, but not accessible; allow the owner access with `umask 077`", path.escaped())]
     Masked { path: PathBuf },
     #[error("{what} {}", path.escaped())]
     Io {
@@ -47,7 +47,7 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// Lets `?` convert the shared failures into the variant `Shared` of an experiment's own error.
+/// Lets `?` convert the shared errors into the variant `Shared` of an experiment's own error.
 #[macro_export]
 macro_rules! share_errors {
     ($error:ty) => {
@@ -81,7 +81,7 @@ impl Error {
         }
     }
 
-    /// For files this process created in its own folder: only its umask can deny access to those.
+    /// For files that this process created in its own folder: only its umask can deny access to them.
     pub fn from_own(what: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied => Self::Masked { path: path.to_owned() },
@@ -90,7 +90,7 @@ impl Error {
     }
 }
 
-/// ENOSPC stands for both; only the file system's counters tell a lack of inodes from a lack of space.
+/// ENOSPC means either; only the file system's counters tell a lack of inodes from a lack of space.
 fn is_without_inodes(path: &Path) -> bool {
     let found = path.ancestors().find_map(|path| FileSystem::of(path).ok());
     found.is_some_and(|system| system.free_files == Some(0) && system.free_bytes != Some(0))

@@ -10,16 +10,16 @@ use std::path::Path;
 pub struct FileSystem {
     /// Type, as in `linux/magic.h`.
     pub magic: u64,
-    /// Available to an unprivileged user; `None` if the file system has no limit of its own.
+    /// Available to an unprivileged user; `None` if the file system has no fixed limit.
     pub free_bytes: Option<u64>,
-    /// Files and folders an unprivileged user may still create; `None` if the file system has no limit of its own.
+    /// Files and folders that an unprivileged user may still create; `None` if the file system has no fixed limit.
     pub free_files: Option<u64>,
     pub read_only: bool,
     /// `f_fsid`; 0 if it has none.
     pub id: u64,
 }
 
-/// File systems backed by a server with a cache of its own, which evicting local pages does not empty. The numbers are from
+/// File systems backed by a server with its own cache, which evicting local pages does not empty. The numbers are from
 /// `linux/magic.h` and the sources of out-of-tree file systems.
 const NETWORK: [(u64, &str); 13] = [
     (0x6969, "nfs"),
@@ -72,7 +72,7 @@ impl FileSystem {
     }
 }
 
-/// In hexadecimal; `None` if the file system has none.
+/// The file system's id in hexadecimal; `None` if it has none.
 pub(crate) fn id_of(path: &Path) -> Option<String> {
     let id = FileSystem::of(path).ok()?.id;
     (id != 0).then(|| format!("{id:016x}"))
@@ -87,7 +87,7 @@ mod tests {
         let of = |magic| FileSystem { magic, free_bytes: None, free_files: None, read_only: false, id: 1 };
         assert_eq!((of(0x6969).network(), of(0x6969).in_memory()), (Some("nfs"), None));
         assert_eq!((of(0x0102_1994).network(), of(0x0102_1994).in_memory()), (None, Some("tmpfs")));
-        assert_eq!((of(0xEF53).network(), of(0xEF53).in_memory()), (None, None), "ext4 is a disk's");
+        assert_eq!((of(0xEF53).network(), of(0xEF53).in_memory()), (None, None), "ext4 is on a disk");
     }
 
     #[test]

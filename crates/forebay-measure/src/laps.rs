@@ -1,18 +1,18 @@
-//! The wall clock cut into parts: every moment belongs to exactly one, and the parts sum to the whole.
+//! Divides wall-clock time into parts: every moment belongs to exactly one, and the parts sum to the whole.
 
 use std::sync::Arc;
 
 use forebay_units::Clock;
 
-/// What a moment was spent on, from the accelerator's point of view.
+/// The use of a moment, from the accelerator's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Idle, no batch ready.
+    /// Idle: no batch is ready.
     Wait,
-    /// Idle, its batch in transfer.
+    /// Idle: its batch is in transfer.
     Copy,
     Compute,
-    /// Its step done, waiting for the other accelerators.
+    /// Step done; waiting for the other accelerators.
     Barrier,
     /// Stopped for a checkpoint.
     Checkpoint,
@@ -41,7 +41,7 @@ impl Parts {
     }
 }
 
-/// A stopwatch without gaps: each lap begins where the last one ended.
+/// A stopwatch without gaps: each lap begins where the previous one ended.
 pub struct Laps {
     clock: Arc<dyn Clock>,
     started_ns: u64,
@@ -61,7 +61,7 @@ impl Laps {
         self.lap_until(part, u64::MAX)
     }
 
-    /// Like [`lap`](Self::lap), but only up to that time of the clock; the rest goes to the next lap.
+    /// Like [`lap`](Self::lap), but only up to `until_ns` on the clock; the rest belongs to the next lap.
     pub fn lap_until(&mut self, part: Part, until_ns: u64) -> u64 {
         let now = self.clock.now_ns().min(until_ns).max(self.last_ns);
         let gone = now - self.last_ns;
@@ -75,7 +75,7 @@ impl Laps {
         std::mem::take(&mut self.step)
     }
 
-    /// Moves the time charged to `part` since the last step ended back into that step.
+    /// Moves the time charged to `part` since the end of the last step into that step.
     pub fn count_to(&mut self, last: &mut Parts, part: Part) {
         last.0[part as usize] += std::mem::take(&mut self.step.0[part as usize]);
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(
             (laps.wall_ns(), laps.total().total_ns()),
             (78 * 6 + 30, 78 * 6 + 30),
-            "a step that was broken off leaves no trace"
+            "an interrupted step leaves no trace"
         );
     }
 }

@@ -1,8 +1,9 @@
-//! What all experiments share: timing, attribution of stalls, cold starts and rounds of repeats.
+//! Shared by all experiments: timing, attribution of stalls, cold starts and rounds of repeats.
 //!
-//! [`laps`] cuts the wall clock into parts, [`stall`] attributes waits to causes, [`cold`] empties the page cache and verifies it,
-//! [`reads`] samples bytes over time, [`usage`] reports this process's resources. [`Scratch`] is a hidden folder for what an experiment
-//! writes. [`Rounds`] runs the [`Trial`]s of an experiment and notifies an [`Observer`]. This crate knows no experiment and prints nothing.
+//! [`laps`] divides wall-clock time into parts, [`stall`] attributes waits to causes, [`cold`] empties the page cache
+//! and verifies it, [`reads`] samples bytes over time, [`usage`] reports this process's resources. [`Scratch`] is a
+//! hidden folder for an experiment's files. [`Rounds`] runs the [`Trial`]s of an experiment and notifies an
+//! [`Observer`]. This crate contains no experiment and prints nothing.
 
 pub mod cold;
 mod disturbance;

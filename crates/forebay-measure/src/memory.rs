@@ -8,12 +8,12 @@ use crate::usage::status_bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub total: u64,
-    /// What can be allocated without swapping and within `ulimit -v`.
+    /// Memory that can be allocated without swapping and within `ulimit -v`.
     pub available: u64,
 }
 
 impl Memory {
-    /// `None` where the kernel does not report it.
+    /// `None` if the kernel does not report it.
     pub fn now() -> Option<Self> {
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let of = |name: &str| -> Option<u64> {
@@ -28,7 +28,7 @@ impl Memory {
     }
 }
 
-/// What `ulimit -v` still allows; `None` without such a limit.
+/// What `ulimit -v` still allows; `None` without a limit.
 fn address_space_left() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid structure that the call fills.

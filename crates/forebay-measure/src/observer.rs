@@ -1,15 +1,15 @@
-//! Events of a run in progress, and how to stop it.
+//! Events of a run in progress, and cancelling it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_record::Validation;
 
-/// For progress displays and for the marks of a series.
+/// For progress displays and the marks of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A part that is no repeat begins ("building alexnet"), or has progressed.
+    /// A part other than a repeat begins ("building alexnet") or progresses.
     Phase { what: String, percent: Option<u64> },
-    /// Upper bound of what all repeats will move; an experiment counts either images or bytes.
+    /// Upper bound of the amounts that all repeats will move; an experiment counts either images or bytes.
     Planned { images: u64, bytes: u64 },
     /// A repeat begins; `what` reads "4 threads, repeat 2 of 5".
     Repeat { what: String },
@@ -21,7 +21,7 @@ pub enum Event {
     Step { step: u64, images: u64, bytes: u64, loss: Option<f32>, wait_share: f64 },
     /// A save or restore ended as far as the run waits for it; `step` is its step or its number.
     Saved { step: u64, bytes: u64, seconds: f64 },
-    /// The last step is done; so many checkpoints are still being copied to the last tier.
+    /// The last step is done; `n_left` checkpoints are still being copied to the last tier.
     Draining { n_left: usize },
     /// Epochs count from 1.
     Validated { epoch: u64, validation: Validation },
@@ -42,15 +42,16 @@ pub struct Observer<'a> {
     pub hear: &'a (dyn Fn(Event) + Sync),
     /// Set by the caller to stop the run at the next opportunity.
     pub cancel: &'a AtomicBool,
-    /// Repeats per cell that may be run again because other processes disturbed them; `None`: disturbance is not watched.
+    /// Number of repeats per cell that may be run again because other processes disturbed them; `None` disables the
+    /// check.
     pub extra_repeats: Option<usize>,
 }
 
-/// With the default of five repeats, a run on a machine that is never quiet takes at most two more.
+/// With the default of five repeats, a run on a machine that is never quiet takes at most two more per cell.
 pub const EXTRA_REPEATS: usize = 2;
 
 impl<'a> Observer<'a> {
-    /// Does not watch for disturbance.
+    /// An observer without the check for disturbance.
     pub fn new(hear: &'a (dyn Fn(Event) + Sync), cancel: &'a AtomicBool) -> Self {
         Self { hear, cancel, extra_repeats: None }
     }

@@ -18,12 +18,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// A folder on the device as it is.
+    /// A folder on a device that is not emulated.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), shaped: None, kernel: None }
     }
 
-    /// The emulated device; the in-process one if there are two, since it is the outer one.
+    /// The emulated device; if there are two, the in-process one, because it is the outer one.
     pub fn tier(&self) -> Option<(&str, TierKind)> {
         let shaped = self.shaped.as_ref().map(|profile| (profile.name.as_str(), TierKind::Shaped));
         shaped.or_else(|| self.kernel.as_ref().map(|profile| (profile.name.as_str(), TierKind::Kernel)))
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-/// Checkpoints end in the slow folder; with a fast one they are written there first.
+/// Checkpoints end up in the slow folder; with a fast one they are written there first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Places {
     pub slow: Place,
@@ -53,7 +53,7 @@ impl Places {
         self.fast.iter().chain([&self.slow])
     }
 
-    /// Megabytes (10^6 bytes) per second that the first tier this mode writes to is rated for, if it is emulated.
+    /// Rated megabytes (10^6 bytes) per second of the first tier that this mode writes to, if it is emulated.
     pub fn rated_mb_per_s(&self, mode: Mode) -> Option<f64> {
         let first = self.fast.as_ref().filter(|_| mode != Mode::Direct).unwrap_or(&self.slow);
         let profile = first.shaped.as_ref().or(first.kernel.as_ref())?;

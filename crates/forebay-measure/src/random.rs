@@ -1,4 +1,4 @@
-//! Seeded random numbers: the same requests in every run of a seed, and data that does not compress.
+//! Seeded random numbers: a seed gives the same requests in every run, and data that does not compress.
 
 use forebay_units::random::{Random, mix};
 
@@ -6,9 +6,10 @@ pub fn random(seed: u64, stream: u64) -> Random {
     Random::stream(seed ^ 0x7072_6F62_6521_5F5F, stream)
 }
 
-/// Marks every 4 KiB of a block with its offset and the run: no two stored pages are alike, so nothing can be deduplicated.
+/// Marks every 4 KiB of a block with its offset and the run, so no two stored pages are equal and nothing can be
+/// deduplicated.
 ///
-/// Filling each block anew would take longer than a fast device needs to write it; one word per page does not.
+/// Filling each block with new data would take longer than a fast device needs to write it; one word per page does not.
 pub fn stamp(block: &mut [u8], offset: u64, run: u64) {
     for (page, bytes) in block.chunks_mut(4096).enumerate() {
         let mark = mix(offset + page as u64 * 4096 + mix(run));

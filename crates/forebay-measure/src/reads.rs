@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use forebay_record::Reads;
 
 pub const EVERY: Duration = Duration::from_millis(100);
-/// Above this many samples, ten are merged into one: a minute at full resolution.
+/// Above this many samples, ten are merged into one. It allows a minute at full resolution.
 const MOST: usize = 600;
 
 pub struct Watcher {
@@ -17,14 +17,14 @@ pub struct Watcher {
 
 impl Watcher {
     /// # Errors
-    /// When the system cannot start the thread.
+    /// If the system cannot start the thread.
     pub fn start(bytes_read: impl Fn() -> u64 + Send + 'static) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let start = Instant::now();
         let thread = std::thread::Builder::new().name("forebay:reads".to_owned()).spawn(move || {
             let mut seen = Vec::new();
             loop {
-                // Deadlines are absolute: a late sample does not delay the ones that follow.
+                // Deadlines are absolute: a late sample does not delay later ones.
                 let due = EVERY * (seen.len() as u32 + 1);
                 match stopped.recv_timeout(due.saturating_sub(start.elapsed())) {
                     Err(RecvTimeoutError::Timeout) => seen.push(bytes_read()),
@@ -39,13 +39,13 @@ impl Watcher {
     }
 
     pub fn finish(self) -> Reads {
-        // A thread that has ended no longer listens; its samples are complete.
+        // A thread that has ended does not receive this; its samples are complete.
         let _ = self.stop.send(());
         gather(&self.thread.join().unwrap_or_default())
     }
 }
 
-/// From running totals to megabytes per interval.
+/// Converts running totals to megabytes per interval.
 pub fn gather(counts: &[u64]) -> Reads {
     let before = std::iter::once(0).chain(counts.iter().copied());
     let mut mb: Vec<f64> = counts.iter().zip(before).map(|(now, before)| (now - before) as f64 / 1e6).collect();

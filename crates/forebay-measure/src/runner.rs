@@ -1,8 +1,9 @@
 //! The rounds of an experiment.
 //!
-//! A round covers all cells before the next begins: a machine that slows down affects all of them. The first rounds are warm-ups and
-//! are dropped. Before each repeat its files are evicted if it is to start cold; the page cache is inspected in any case. A repeat that
-//! was interrupted is dropped unless the experiment keeps it. One that other processes disturbed is repeated if the observer allows it.
+//! A round covers all cells before the next begins, so a machine that slows down affects all of them. The first rounds
+//! are warm-ups and are dropped. Before each repeat its files are evicted if it is to start cold; the page cache is
+//! inspected in any case. An interrupted repeat is dropped unless the experiment keeps it. A repeat that other
+//! processes disturbed is run again if the observer allows it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub trait Trial {
     type Repeat;
     type Error: From<forebay_storage::Error>;
 
-    /// What is measured, as in "4 threads".
+    /// What is measured, such as "4 threads".
     fn name(&self) -> String;
 
     /// The data's files, and whether to evict them before each repeat.
@@ -29,7 +30,7 @@ pub trait Trial {
     /// Untimed work before a repeat; runs before the page cache is inspected.
     ///
     /// # Errors
-    /// When the repeat cannot begin.
+    /// If the repeat cannot begin.
     fn prepare(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -38,10 +39,10 @@ pub trait Trial {
         true
     }
 
-    /// Measures once. Rounds count from 0, warm-ups included.
+    /// Measures once. Rounds count from 0, including warm-ups.
     ///
     /// # Errors
-    /// Ends the run of all cells.
+    /// Any error ends the run of all cells.
     fn repeat(
         &mut self,
         round: u64,
@@ -51,9 +52,9 @@ pub trait Trial {
 }
 
 pub enum Done<R> {
-    /// Complete, unless the observer stopped it meanwhile.
+    /// Completed, unless the observer stopped it meanwhile.
     Whole(R),
-    /// Ended early, and the run with it; a partial result may be kept.
+    /// Ended early, which also ends the run; a partial result may be kept.
     Cut(Option<R>),
 }
 
@@ -63,7 +64,7 @@ pub struct Rounds {
     pub warmups: usize,
     /// Kept rounds.
     pub repeats: usize,
-    /// What the note on an interrupted run calls a repeat.
+    /// The name of a repeat in the note on an interrupted run.
     pub unit: &'static str,
 }
 
@@ -89,11 +90,11 @@ struct Kept<R> {
 }
 
 impl Rounds {
-    /// Runs all rounds, or as many as fit before a stop. A disturbed repeat is run again if the observer allows it; the second counts,
-    /// disturbed or not.
+    /// Runs all rounds, or as many as possible before a stop. A disturbed repeat is run again if the observer allows
+    /// it; the second result counts, disturbed or not.
     ///
     /// # Errors
-    /// When a repeat fails.
+    /// If a repeat fails.
     pub fn run<T: Trial>(&self, trials: &mut [T], observer: Observer<'_>) -> Result<Ran<T::Repeat>, T::Error> {
         let none = || Kept { repeats: Vec::new(), disturbed: Vec::new(), n_extra: 0 };
         let mut all: Vec<_> = trials.iter().map(|_| none()).collect();
@@ -119,13 +120,13 @@ impl Rounds {
         observer: Observer<'_>,
     ) -> Result<bool, T::Error> {
         let mut once = self.once(trial, round, observer)?;
-        // Without eviction, the first repeat finds another page cache than those that follow.
+        // Without eviction, the page cache in the first repeat differs from that in later ones.
         let is_alike = round > 0 || trial.files().1;
         let may_again = is_alike && trial.may_run_again() && Some(kept.n_extra) < observer.extra_repeats;
         if round >= self.warmups && may_again && !once.is_cut && once.disturbed.is_some() {
             kept.n_extra += 1;
             once = match self.once(trial, round, observer)? {
-                // The second was interrupted; the disturbed first is better than nothing.
+                // The second was interrupted; the disturbed first one is better than nothing.
                 Once { is_cut: true, .. } => Once { is_cut: true, ..once },
                 again => again,
             };
@@ -166,12 +167,12 @@ impl Rounds {
         }
     }
 
-    /// Note for the record of an interrupted run.
+    /// The note for the record of an interrupted run.
     pub fn interrupted(&self, n_cells: usize) -> String {
         let unit = self.unit;
         match n_cells {
-            0 => format!("interrupted before the first {unit} that would be kept"),
-            _ => format!("interrupted: the {unit}s finished before that are kept"),
+            0 => format!("interrupted before the first {unit} was complete"),
+            _ => format!("interrupted: the completed {unit}s are kept"),
         }
     }
 }
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
     use crate::usage::cores;
 
-    /// Counts its repeats over all cells, and stops or cuts at one of them.
+    /// Counts its repeats over all cells, and stops the run or cuts a repeat short at one of them.
     struct Counting<'a> {
         name: &'static str,
         n: &'a Mutex<u64>,
@@ -236,10 +237,10 @@ mod tests {
         let (ran, heard) = run(4, 0);
         assert_eq!((ran.cells, ran.is_cut, heard.len()), (vec![vec![3], vec![]], true, 4));
         assert_eq!(run(0, 4).0.cells, [[3], [4]]);
-        assert_eq!(run(0, 2).0.cells, [[], []] as [[u64; 0]; 2], "a warm-up is not kept however it ends");
+        assert_eq!(run(0, 2).0.cells, [[], []] as [[u64; 0]; 2], "a warm-up is never kept");
     }
 
-    /// Lives beside a child that keeps every core busy, in as many repeats as there are.
+    /// Sleeps, while child processes keep every core busy.
     struct Beside(u64);
 
     impl Trial for Beside {
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Ended with the test, however that ends.
+    /// Ends with the test, however that ends.
     struct Load(Vec<Child>);
 
     impl Drop for Load {
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn a_stopped_run_says_what_it_keeps() {
         let rounds = Rounds { warmups: 0, repeats: 1, unit: "save" };
-        assert_eq!(rounds.interrupted(0), "interrupted before the first save that would be kept");
-        assert_eq!(rounds.interrupted(2), "interrupted: the saves finished before that are kept");
+        assert_eq!(rounds.interrupted(0), "interrupted before the first save was complete");
+        assert_eq!(rounds.interrupted(2), "interrupted: the completed saves are kept");
     }
 }

@@ -1,7 +1,7 @@
-//! The hidden folder an experiment writes to: removed however the run ends; the next run removes what a killed one left.
+//! The hidden folder of an experiment: removed however the run ends; the next run removes leftovers of a killed one.
 //!
-//! A folder in use is locked with `flock`, which the kernel releases when the process ends: two experiments on one disk do not remove
-//! each other's files.
+//! A folder in use is locked with `flock`, which the kernel releases when the process ends, so two experiments on one
+//! disk do not remove each other's files.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -17,8 +17,8 @@ pub struct Scratch {
     lock: Option<File>,
 }
 
-/// Names to try before giving up. Another process can take a folder only between its creation and its locking, so losing a few in a row
-/// already means that something else is wrong.
+/// Number of names to try. Another process can take a folder only between its creation and its locking, so losing even
+/// a few in a row means that something else is wrong.
 const MOST_TRIES: u32 = 100;
 
 impl Scratch {
@@ -27,7 +27,7 @@ impl Scratch {
             let path = dir.join(format!("{prefix}{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                // Virtual file systems such as /proc create no folders.
+                // Virtual file systems such as /proc do not create folders.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
                     return Err(Error::NothingCanBeMade { path: dir.to_owned() });
                 }
@@ -39,7 +39,7 @@ impl Scratch {
                 Ok(Locking::Unsupported) => return Ok(Self { path, lock: None }),
                 Ok(Locking::Lost) => {}
                 Err(error) => {
-                    // It is empty, and removing it needs no descriptor.
+                    // The folder is empty, so removing it needs no descriptor.
                     let _ = fs::remove_dir(&path);
                     return Err(Error::from_own("opening", &path, error));
                 }
@@ -49,7 +49,7 @@ impl Scratch {
         Err(Error::from_io("creating a folder in", dir, error))
     }
 
-    /// Creates `dir` too if it is missing.
+    /// Also creates `dir` if it is missing.
     pub fn create_below(dir: &Path, prefix: &str) -> Result<Self, Error> {
         fs::create_dir_all(dir).context("making", dir)?;
         Self::create(dir, prefix)
@@ -59,7 +59,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Creates a file and allocates its space, as fio does: the run measures writing, not allocation.
+    /// Creates a file and allocates its space, as fio does: the run is to measure writing, not allocation.
     pub fn fresh(&self, name: &str, size: u64) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -73,7 +73,7 @@ impl Scratch {
         let code = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size as libc::off_t) };
         if code != 0 {
             let error = io::Error::last_os_error();
-            // File systems that cannot allocate ahead allocate while writing.
+            // File systems that cannot allocate in advance allocate while writing.
             if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
                 return Err(Error::from_io("allocating", &path, error));
             }
@@ -97,7 +97,7 @@ impl Drop for Scratch {
 enum Locking {
     Held(File),
     Unsupported,
-    /// Another process mistook it for a leftover between creation and locking.
+    /// Another process took it for a leftover between creation and locking.
     Lost,
 }
 
@@ -140,7 +140,7 @@ pub fn is_at_work(dir: &Path, prefix: &str) -> bool {
     })
 }
 
-/// The prefix and two numbers; anything else is the user's.
+/// Whether a name is the prefix and two numbers; all other names are the user's.
 fn is_ours(name: &str, prefix: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
@@ -173,7 +173,7 @@ mod tests {
         let file = scratch.fresh("data", 10_000).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().len(), 10_000);
         assert_eq!(scratch.fresh("data", 20_000).unwrap(), file);
-        assert_eq!(fs::metadata(&file).unwrap().len(), 20_000, "it is made anew");
+        assert_eq!(fs::metadata(&file).unwrap().len(), 20_000, "it is created again");
         drop(scratch);
         assert_eq!(names(dir.path()), [] as [&str; 0]);
     }

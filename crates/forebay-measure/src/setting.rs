@@ -1,28 +1,29 @@
 //! The settings of an experiment, declared once.
 //!
-//! [`settings!`](crate::settings) makes a struct, its defaults and its [table](Settings::TABLE) from one line per setting. The command's
-//! flags and a study's settings and factors are both read from that table, so they cannot differ.
+//! [`settings!`](crate::settings) makes a struct, its defaults and its [table](Settings::TABLE) from one line per
+//! setting. The flags of a command and the settings and factors of a study are both read from that table, so they
+//! cannot differ.
 
 use forebay_record::{Level, Step};
 
-/// What a value must be: "give a whole number from 1 to 8". The caller prints it after the value.
+/// A description of valid values: "give a whole number from 1 to 8". The caller prints it after the value.
 pub type Refused = String;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// No value: true when named.
+    /// No value: true if named.
     Switch,
     One,
-    /// Several, all in one cell of a study.
+    /// Several values, all in one cell of a study.
     List,
-    /// Several in a command, which sweeps them; in a study they are the levels of a factor, one per cell.
+    /// Several values that a command sweeps; in a study they are the levels of a factor, one per cell.
     Sweep,
 }
 
 pub struct Setting<S> {
-    /// As in a study file; the flag has hyphens for underscores.
+    /// As in a study file; in the flag, hyphens replace underscores.
     pub name: &'static str,
-    /// One line; details follow after an empty one.
+    /// One line; details follow after an empty line.
     pub help: &'static str,
     /// Placeholder for the value in the help, such as `N`.
     pub value: &'static str,
@@ -48,14 +49,14 @@ pub trait Settings: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// In the order of the help.
     const TABLE: &'static [Setting<Self>];
 
-    /// Finds contradictions between settings; the text names settings in backquotes (see [`spelled`]).
+    /// Finds contradictions between settings; the text has settings in backquotes (see [`spelled`]).
     ///
     /// # Errors
     /// The contradiction.
     fn check(&self) -> Result<(), Refused>;
 
     /// # Errors
-    /// When there is no such setting, or with what the value must be.
+    /// If there is no such setting, or with a description of valid values.
     fn set(&mut self, name: &str, level: &Level) -> Result<(), Refused> {
         match Self::TABLE.iter().find(|setting| setting.name == name) {
             Some(setting) => (setting.set)(self, level),
@@ -64,7 +65,7 @@ pub trait Settings: Default + Clone + std::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Replaces settings in backquotes by the reader's spelling: `steps` becomes `--steps` for a command and stays for a study.
+/// Spells settings in backquotes for the reader: `steps` becomes `--steps` in a command and stays in a study.
 pub fn spelled(text: &str, spell: impl Fn(&str) -> String) -> String {
     let pieces = text.split('`').enumerate();
     pieces.map(|(i, piece)| if i % 2 == 1 { spell(piece) } else { piece.to_owned() }).collect()
@@ -72,9 +73,9 @@ pub fn spelled(text: &str, spell: impl Fn(&str) -> String) -> String {
 
 /// Declares the settings of an experiment: a struct, its defaults, its table.
 ///
-/// A line is `name: Type = "default", reader, "VALUE" [takes: choices];`. Its comment is the help. Without a default the type's own
-/// applies (`None`, `false`); without a value it is a switch. `takes` is `one` (the default), `list` or `sweep`; `choices` are the allowed
-/// words. The struct must have a method `check`, which [`Settings::check`] calls.
+/// A line is `name: Type = "default", reader, "VALUE" [takes: choices];`. Its comment is the help. Without a default,
+/// the type's own applies (`None`, `false`); without a value, it is a switch. `takes` is `one` (the default), `list` or
+/// `sweep`; `choices` are the allowed words. The struct must have a method `check`, which [`Settings::check`] calls.
 #[macro_export]
 macro_rules! settings {
     (
@@ -120,7 +121,7 @@ macro_rules! settings {
     };
     (@default $reader:expr) => { Default::default() };
     (@default $reader:expr, $default:literal) => {
-        ($reader)(&$crate::Level::of_text($default)).expect("a default can be read: a test does it")
+        ($reader)(&$crate::Level::of_text($default)).expect("a test reads every default")
     };
     (@text) => { None };
     (@text $default:literal) => { Some($default) };

@@ -1,4 +1,4 @@
-//! Settings that several experiments take.
+//! Settings shared by several experiments.
 
 use forebay_storage::Mode;
 
@@ -13,9 +13,9 @@ pub enum ThreadCount {
 /// Page cache at the start of a repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// The data's files, as the warm-up leaves them.
+    /// Holds the data's files as the warm-up leaves them.
     Warm,
-    /// None of the data's files: evicted before each repeat, and verified.
+    /// Holds none of the data's files: they are evicted before each repeat, and this is verified.
     Cold,
 }
 

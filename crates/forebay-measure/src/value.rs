@@ -12,7 +12,7 @@ use crate::Refused;
 use crate::settings::{Io, ThreadCount};
 
 /// # Errors
-/// Unless it is true or false.
+/// If the value is neither true nor false.
 pub fn flag(level: &Level) -> Result<bool, Refused> {
     match level {
         Level::Flag(value) => Ok(*value),
@@ -20,7 +20,7 @@ pub fn flag(level: &Level) -> Result<bool, Refused> {
     }
 }
 
-/// A whole number within the range and the type's own.
+/// A whole number within the range and that of the type.
 pub fn integer<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Level) -> Result<T, Refused> {
     move |level| {
         let found = match level {
@@ -32,15 +32,15 @@ pub fn integer<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Level) -
     }
 }
 
-/// Up to what TOML and JSON can hold.
+/// A seed, limited to the range of integers in TOML and JSON.
 ///
 /// # Errors
-/// For a number out of that range.
+/// If the number is out of that range.
 pub fn seed(level: &Level) -> Result<u64, Refused> {
     integer(0..=i64::MAX)(level)
 }
 
-/// A finite number that passes `is_fine`; `wanted` describes those in the error.
+/// A finite number that passes `is_fine`; `wanted` describes valid numbers in the error.
 pub fn number(wanted: &str, is_fine: impl Fn(f64) -> bool) -> impl Fn(&Level) -> Result<f64, Refused> {
     move |level| {
         let found = match level {
@@ -53,7 +53,7 @@ pub fn number(wanted: &str, is_fine: impl Fn(f64) -> bool) -> impl Fn(&Level) ->
 }
 
 /// # Errors
-/// For a number, and for an empty text.
+/// If the value is a number or an empty text.
 pub fn text(level: &Level) -> Result<String, Refused> {
     match level {
         Level::Text(value) if !value.trim().is_empty() => Ok(value.clone()),
@@ -61,12 +61,12 @@ pub fn text(level: &Level) -> Result<String, Refused> {
     }
 }
 
-/// Uses the type's own error text.
+/// Parses with the type's own parser and error text.
 pub fn parsed<T: FromStr<Err: Display>>(level: &Level) -> Result<T, Refused> {
     level.to_string().parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// A plain number counts bytes.
+/// A size; a plain number counts bytes.
 pub fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Level) -> Result<Bytes, Refused> {
     move |level| {
         let found = match level {
@@ -74,7 +74,7 @@ pub fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Level) -> Result<Bytes, Ref
             Level::Text(_) => Some(parsed::<Bytes>(level)?),
             Level::Number(_) | Level::Flag(_) => None,
         };
-        let wanted = || format!("give a size from {} to {}, as 1MiB", Bytes(*range.start()), Bytes(*range.end()));
+        let wanted = || format!("give a size from {} to {}, such as 1MiB", Bytes(*range.start()), Bytes(*range.end()));
         found.filter(|size| range.contains(&size.0)).ok_or_else(wanted)
     }
 }
@@ -82,11 +82,11 @@ pub fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Level) -> Result<Bytes, Ref
 /// Bytes per second above 0: `100MB` or `100MB/s`.
 ///
 /// # Errors
-/// For 0, and for anything that is not a size.
+/// If the rate is 0 or not a size.
 pub fn bytes_per_s(level: &Level) -> Result<Bytes, Refused> {
     let text = level.to_string();
     let rate = Level::of_text(text.strip_suffix("/s").unwrap_or(&text));
-    bytes(1..=u64::MAX)(&rate).map_err(|_| "give a rate above 0, as 100MB/s".to_owned())
+    bytes(1..=u64::MAX)(&rate).map_err(|_| "give a rate above 0, such as 100MB/s".to_owned())
 }
 
 /// For settings without a default.
@@ -94,7 +94,7 @@ pub fn some<T>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(&Level) -> 
     move |level| of(level).map(Some)
 }
 
-/// One value, or several in a text: `8`, `"1,8,32"`. Duplicates count once.
+/// One value, or several in a text: `8`, `"1,8,32"`. Duplicates are removed.
 pub fn list<T: PartialEq>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(&Level) -> Result<Vec<T>, Refused> {
     move |level| {
         let Level::Text(text) = level else { return Ok(vec![of(level)?]) };
@@ -111,7 +111,7 @@ pub fn list<T: PartialEq>(of: impl Fn(&Level) -> Result<T, Refused>) -> impl Fn(
     }
 }
 
-/// The word that stands for a value, from a fixed list.
+/// The value of a word from a fixed list.
 pub fn one_of<T: Clone>(words: impl IntoIterator<Item = (&'static str, T)>) -> impl Fn(&Level) -> Result<T, Refused> {
     let words: Vec<_> = words.into_iter().collect();
     move |level| {
@@ -126,17 +126,17 @@ pub fn one_of<T: Clone>(words: impl IntoIterator<Item = (&'static str, T)>) -> i
     }
 }
 
-/// Like [`one_of`], for words that stand for themselves.
+/// Like [`one_of`], for types made from the word itself.
 pub fn word<T: From<&'static str> + Clone>(
     words: impl IntoIterator<Item = &'static str>,
 ) -> impl Fn(&Level) -> Result<T, Refused> {
     one_of(words.into_iter().map(|word| (word, T::from(word))))
 }
 
-/// Width and height: `224x224`, or a side.
+/// Width and height: `224x224`, or the side of a square.
 ///
 /// # Errors
-/// For a side of 0 or of more than 16,384 pixels.
+/// If a side is 0 or longer than 16,384 pixels.
 pub fn pixels(level: &Level) -> Result<(u32, u32), Refused> {
     let side = |text: &str| text.trim().parse().ok().filter(|n| (1..=16_384).contains(n));
     let text = level.to_string();
@@ -148,10 +148,10 @@ pub fn pixels(level: &Level) -> Result<(u32, u32), Refused> {
     size.ok_or_else(|| "give WIDTHxHEIGHT or a side, from 1 to 16,384 pixels".to_owned())
 }
 
-/// Or `auto`. A study's `cores` has been replaced by a number before.
+/// A number of threads, or `auto`. In a study, `cores` has been replaced by a number before.
 ///
 /// # Errors
-/// For a number below 1 or above 1,024.
+/// If the number is below 1 or above 1,024.
 pub fn threads(level: &Level) -> Result<ThreadCount, Refused> {
     match level {
         Level::Text(text) if text == "auto" => Ok(ThreadCount::Auto),
@@ -187,7 +187,7 @@ mod tests {
         }
         assert_eq!(text(&Level::Integer(3)).unwrap_err(), "give a text");
         let size = bytes(4_096..=1_000_000);
-        assert_eq!(size(&word("9TB")).unwrap_err(), "give a size from 4.1 KB to 1.0 MB, as 1MiB");
+        assert_eq!(size(&word("9TB")).unwrap_err(), "give a size from 4.1 KB to 1.0 MB, such as 1MiB");
         assert!(size(&word("2 ells")).unwrap_err().contains("unknown unit \"ells\""));
         assert_eq!(size(&word("64 KiB")), Ok(Bytes(65_536)));
         assert_eq!(size(&Level::Integer(5_000)), Ok(Bytes(5_000)));

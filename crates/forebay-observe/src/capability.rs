@@ -1,4 +1,4 @@
-//! What can be observed on this machine, and why the rest cannot.
+//! The observable quantities on this machine, and why the others are missing.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use crate::delay::DELAY_HINT;
 use crate::files::ProcFile;
 use crate::nvml::Nvml;
 
-/// One thing that can be observed, or not.
+/// A quantity, and whether it can be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
-    /// What, as in the names of the columns: "psi.io", "process.io_delay", "gpu".
+    /// As in the names of the columns: "psi.io", "process.io_delay", "gpu".
     pub name: &'static str,
-    /// Why it is missing; `None` when it is there.
+    /// Why it is missing; `None` if it is available.
     pub missing: Option<String>,
 }
 
-/// Looks at everything that may be missing. Loads the GPU's library, which may take a second where there is one.
+/// Checks every quantity that may be missing. Loads the GPU's library if there is one, which may take a second.
 pub fn capabilities() -> Vec<Capability> {
     let file = |name, path: &str| Capability { name, missing: ProcFile::open(path.into()).trouble() };
     vec![
@@ -35,7 +35,7 @@ pub fn capabilities() -> Vec<Capability> {
 
 fn delay(proc: &Path) -> Option<String> {
     let text = std::fs::read_to_string(proc.join("sys/kernel/task_delayacct"));
-    // Where there is no switch, an older kernel counts or not as it was started, and does not say.
+    // Older kernels have no switch and do not report whether they count.
     text.is_ok_and(|text| text.trim() == "0").then(|| DELAY_HINT.to_owned())
 }
 
@@ -64,6 +64,6 @@ mod tests {
         }
         let gpu = all.iter().find(|capability| capability.name == "gpu").unwrap();
         let has_driver = Path::new("/proc/driver/nvidia/version").exists();
-        assert!(has_driver || gpu.missing.is_some(), "there is no driver, and no reason is given");
+        assert!(has_driver || gpu.missing.is_some(), "no driver, and no reason given");
     }
 }

@@ -1,20 +1,20 @@
-//! I/O delay: the time that threads waited for block I/O, where the kernel counts it and what it counts can be.
+//! I/O delay: the time that threads waited for block I/O, if the kernel counts it and the count is plausible.
 //!
-//! It is counted when `kernel.task_delayacct` is 1, by thread, and not passed on when a thread ends; so it is what
-//! was last seen of each. On Linux 6.18 some threads were seen to have waited for longer than they had lived, one for as
-//! long as the machine had been up. Such a count is not corrected: from then on the delay of the tree is unknown.
+//! The kernel counts it per thread if `kernel.task_delayacct` is 1, and does not pass it on when a thread ends, so the
+//! sum uses the last count seen of each thread. On Linux 6.18 some threads had counts longer than their lifetime, one
+//! as long as the machine had been up. Such a count is not corrected: from then on the delay of the tree is unknown.
 
 use std::collections::HashMap;
 
 use crate::ledger::Units;
 use crate::source::process::Stat;
 
-/// How the kernel is told to count I/O delay.
+/// How to make the kernel count I/O delay.
 pub const DELAY_HINT: &str =
-    "the kernel does not count it; root may run `sysctl kernel.task_delayacct=1` before the command";
-const IMPOSSIBLE: &str = "the kernel's count is wrong: a thread waited for longer than it lived";
+    "the kernel does not count it; as root, run `sysctl kernel.task_delayacct=1` before the command";
+const IMPOSSIBLE: &str = "the kernel's count is wrong: it exceeds a thread's lifetime";
 
-/// What the delay of a tree of processes is worth.
+/// Whether the I/O delay of a process tree can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DelayCount {
     /// The kernel does not say whether it counts, as before Linux 5.14.
@@ -26,7 +26,7 @@ pub(crate) enum DelayCount {
 }
 
 impl DelayCount {
-    /// By the kernel's switch, if there is one. A count that was wrong once stays so.
+    /// Updates the state from the kernel's switch, if there is one. A wrong count stays wrong.
     pub(crate) fn by_switch(self, switch: Option<&str>) -> Self {
         match (self, switch.map(str::trim)) {
             (Self::Wrong, _) => Self::Wrong,
@@ -36,7 +36,7 @@ impl DelayCount {
         }
     }
 
-    /// A sum of ticks, or why it is unknown.
+    /// The sum of ticks, or why it is unknown.
     pub(crate) fn check(self, ticks: u64) -> Result<u64, &'static str> {
         match self {
             Self::On => Ok(ticks),
@@ -51,7 +51,7 @@ impl DelayCount {
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     by_thread: HashMap<u32, u64>,
-    /// The last delay seen of threads that have ended: the kernel does not pass it on.
+    /// The sum over threads that have ended of their last delay, because the kernel does not pass it on.
     ended: u64,
 }
 
@@ -60,8 +60,8 @@ impl Delays {
         self.ended + self.by_thread.values().sum::<u64>()
     }
 
-    /// Takes the delays of the threads that there are now. One whose delay is less than before is another thread with the
-    /// number of one that ended.
+    /// Takes the delays of the current threads. If the delay of a thread number decreases, the number belongs to a new
+    /// thread.
     pub(crate) fn take(&mut self, now: HashMap<u32, u64>) {
         let ended = self.by_thread.iter().filter(|(thread, ticks)| now.get(thread).is_none_or(|now| now < ticks));
         self.ended += ended.map(|(_, ticks)| ticks).sum::<u64>();
@@ -69,13 +69,13 @@ impl Delays {
     }
 }
 
-/// Whether a thread can have waited for so long: not for longer than it has lived, but for rounding.
+/// Whether the delay is possible: a thread cannot have waited for longer than it has lived, except for rounding.
 pub(crate) fn is_possible(thread: &Stat, now_ticks: u64) -> bool {
     let lived = now_ticks.saturating_sub(thread.started);
     thread.delay_ticks.unwrap_or(0) <= lived + lived / 50 + 2
 }
 
-/// The time since the machine started, in clock ticks.
+/// Time since boot, in clock ticks.
 pub(crate) fn now_ticks(units: Units) -> u64 {
     // SAFETY: a zeroed time is valid and the call writes it.
     let time = unsafe {
@@ -97,7 +97,7 @@ mod tests {
         delays.take(HashMap::from([(1, 6), (3, 1)]));
         assert_eq!(delays.total(), 6 + 7 + 1);
         delays.take(HashMap::from([(1, 2), (3, 1)]));
-        assert_eq!(delays.total(), 6 + 7 + 1 + 2, "the first one ended, and another has its number");
+        assert_eq!(delays.total(), 6 + 7 + 1 + 2, "the first thread ended, and a new one has its number");
     }
 
     #[test]
@@ -106,15 +106,15 @@ mod tests {
         assert!(is_possible(&thread(500), 1_500));
         assert!(is_possible(&thread(512), 1_500), "rounded");
         assert!(!is_possible(&thread(600), 1_500));
-        assert!(!is_possible(&thread(1_500), 1_500), "since the start of the machine");
+        assert!(!is_possible(&thread(1_500), 1_500), "since boot");
     }
 
     #[test]
     fn what_is_not_counted_or_wrong_is_unknown_with_a_reason() {
         assert_eq!(DelayCount::Unsaid.by_switch(Some("1\n")).check(0), Ok(0));
         assert_eq!(DelayCount::On.by_switch(Some("0\n")).check(0), Err(DELAY_HINT));
-        assert_eq!(DelayCount::On.by_switch(None).check(0), Err(DELAY_HINT), "an older kernel does not say");
-        assert_eq!(DelayCount::On.by_switch(None).check(7), Ok(7), "but it may show");
+        assert_eq!(DelayCount::On.by_switch(None).check(0), Err(DELAY_HINT), "an older kernel does not report it");
+        assert_eq!(DelayCount::On.by_switch(None).check(7), Ok(7), "a count above zero shows it");
         assert_eq!(DelayCount::Wrong.by_switch(Some("1\n")).check(7), Err(IMPOSSIBLE));
     }
 }

@@ -1,4 +1,4 @@
-//! Which block devices and interfaces have columns: whole disks, and what has ever been used.
+//! Choosing the block devices and interfaces that get columns: whole disks, and devices that have ever been used.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::source::disk::Disk;
 use crate::source::network::Interface;
 
-/// Devices that every kernel has lots of, mostly without a use.
+/// Kinds of devices that every kernel has many of, mostly unused.
 const OFTEN_UNUSED: [&str; 5] = ["loop", "ram", "zram", "sr", "fd"];
 
-/// Remembers which devices are shown, under which subject: one that was once shown stays.
+/// The chosen devices with their subjects; a device once chosen stays.
 #[derive(Debug)]
 pub(crate) struct Devices {
-    /// Where the kernel lists whole disks; partitions are not there.
+    /// The kernel's list of whole disks, without partitions.
     block: PathBuf,
     has_block: bool,
     is_whole: HashMap<String, bool>,
@@ -21,7 +21,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// With the kernel's folder of whole disks, usually `/sys/block`.
+    /// Takes the kernel's folder of whole disks, usually `/sys/block`.
     pub(crate) fn new(block: &Path) -> Self {
         Self {
             block: block.to_owned(),
@@ -32,7 +32,7 @@ impl Devices {
         }
     }
 
-    /// The subject of a device's columns, "disk.vda"; `None` when it has none.
+    /// The subject of a device's columns, "disk.vda"; `None` if it has no columns.
     pub(crate) fn disk(&mut self, disk: &Disk, all: &[Disk]) -> Option<&str> {
         if !self.disks.contains_key(&disk.name) {
             let rarely_used = OFTEN_UNUSED.iter().any(|kind| is_numbered(&disk.name, kind));
@@ -44,7 +44,7 @@ impl Devices {
         self.disks.get(&disk.name).map(String::as_str)
     }
 
-    /// The subject of an interface's columns, "net.eth0"; `None` when nothing ever went through it.
+    /// The subject of an interface's columns, "net.eth0"; `None` if it has never moved a byte.
     pub(crate) fn interface(&mut self, interface: &Interface) -> Option<&str> {
         if !self.interfaces.contains_key(&interface.name) {
             if interface.rx_bytes + interface.tx_bytes == 0 {
@@ -59,7 +59,7 @@ impl Devices {
         if let Some(known) = self.is_whole.get(name) {
             return *known;
         }
-        // The kernel writes "!" for the slash of "cciss/c0d0" there.
+        // The kernel replaces the slash of "cciss/c0d0" by "!" there.
         let listed = || self.block.join(name.replace('/', "!")).exists();
         let whole = if self.has_block { listed() } else { !all.iter().any(|disk| is_partition(name, &disk.name)) };
         self.is_whole.insert(name.to_owned(), whole);
@@ -67,12 +67,12 @@ impl Devices {
     }
 }
 
-/// Whether a name is that of a kind and a number: "loop7".
+/// Whether a name consists of `kind` and a number, such as "loop7".
 fn is_numbered(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a name is that of a partition of a disk, as the kernel makes them: sda1, nvme0n1p2.
+/// Whether `name` is a partition of `disk`, as the kernel names them: sda1, nvme0n1p2.
 fn is_partition(name: &str, disk: &str) -> bool {
     let with_p = disk.ends_with(|c: char| c.is_ascii_digit());
     is_numbered(name, &if with_p { format!("{disk}p") } else { disk.to_owned() })
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn whole_disks_are_shown_and_partitions_and_unused_loops_are_not() {
         let mut devices = Devices::new(Path::new("nowhere"));
-        assert_eq!(shown(&mut devices, TEXT), SHOWN, "by their names alone");
+        assert_eq!(shown(&mut devices, TEXT), SHOWN, "by name only");
         let block = tempfile::tempdir().unwrap();
         for name in SHOWN.iter().chain(&["loop0", "zram0"]) {
             std::fs::create_dir(block.path().join(name.replace('/', "!"))).unwrap();

@@ -1,18 +1,18 @@
-//! What can go wrong before anything is observed.
+//! Errors before observation begins.
 
 use std::io;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("cannot start the thread that observes the machine")]
+    #[error("cannot start the sampler thread")]
     Thread(#[source] io::Error),
-    /// What was to take the rows refused them.
-    #[error("cannot begin to write the rows")]
+    /// The sink for the rows failed.
+    #[error("cannot start writing rows")]
     Sink(#[source] io::Error),
     #[error("cannot run {program}")]
     Command { program: String, source: io::Error },
-    /// The command could not be waited for.
+    /// Waiting for the command failed.
     #[error("cannot wait for the command")]
     Wait(#[source] io::Error),
 }

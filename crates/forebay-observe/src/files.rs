@@ -1,4 +1,4 @@
-//! Small files of the kernel, read again and again.
+//! Small files of the kernel that are read repeatedly.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_units::PathText;
 
-/// A file that stays open: each reading is a `pread` from the start into a buffer that is used again.
+/// A file that stays open: each read is a `pread` from the start into a reused buffer.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,
@@ -16,13 +16,13 @@ pub(crate) struct ProcFile {
 }
 
 impl ProcFile {
-    /// Opens a file; one that is not there is remembered as such.
+    /// Opens a file; a missing file is remembered as missing.
     pub(crate) fn open(path: PathBuf) -> Self {
         let file = File::open(&path);
         Self { path, file, buffer: Vec::with_capacity(8 * 1024) }
     }
 
-    /// What is in it now; `None` when it cannot be read.
+    /// The current content; `None` if it cannot be read.
     pub(crate) fn read(&mut self) -> Option<&str> {
         let file = self.file.as_ref().ok()?;
         self.buffer.clear();
@@ -44,7 +44,7 @@ impl ProcFile {
         std::str::from_utf8(&self.buffer).ok()
     }
 
-    /// Why it cannot be read, in words; `None` when it can.
+    /// Why the file cannot be read; `None` if it can.
     pub(crate) fn trouble(&mut self) -> Option<String> {
         if let Err(error) = &self.file {
             return Some(format!("{}: {error}", self.path.escaped()));
@@ -53,7 +53,7 @@ impl ProcFile {
     }
 }
 
-/// Reads a file that may be gone the next moment, such as one of a process. Names of processes need not be UTF-8.
+/// Reads a file that may vanish at any moment, such as one of a process. Process names need not be UTF-8.
 pub(crate) fn read_once<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> io::Result<std::borrow::Cow<'a, str>> {
     buffer.clear();
     File::open(path)?.read_to_end(buffer)?;
@@ -85,7 +85,7 @@ mod tests {
         let first = file.read().unwrap().to_owned();
         let start = std::time::Instant::now();
         while file.read() == Some(first.as_str()) {
-            assert!(start.elapsed().as_secs() < 10, "the machine's clock stands still");
+            assert!(start.elapsed().as_secs() < 10, "the machine's clock does not advance");
         }
     }
 

@@ -1,7 +1,7 @@
-//! A command followed to the end, with all its descendants.
+//! Runs a command and observes it with all its descendants until the last one ends.
 //!
-//! This process becomes the one that orphans fall to, so that a worker whose parent has died stays in the tree. What has
-//! ended is read once more before it is waited for: the kernel keeps a process's numbers until then.
+//! This process becomes the parent of orphans, so a worker whose parent has died stays in the tree. A process that has
+//! ended is read once more before it is waited for: the kernel keeps its counters until then.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -22,42 +22,42 @@ use crate::{Error, Options};
 #[derive(Debug)]
 pub struct Followed {
     pub status: ExitStatus,
-    /// What the machine and the command did, tick by tick.
+    /// The machine and the command, tick by tick.
     pub series: Series,
-    /// What the command and its descendants did in all.
+    /// Totals of the command and its descendants.
     pub totals: Totals,
 }
 
-/// What a command and its descendants did in all.
+/// Totals of a command and its descendants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
-    /// From the start of the command to the end of its last descendant, or until that was no longer waited for, in seconds.
+    /// From the start of the command to the end of its last descendant, or until the wait was interrupted, in seconds.
     pub wall_s: f64,
-    /// Processor time in programs, in seconds, of all that were waited for.
+    /// CPU time in user mode of all processes that were waited for, in seconds.
     pub user_s: f64,
-    /// Processor time in the kernel, in seconds, of all that were waited for.
+    /// CPU time in the kernel of all processes that were waited for, in seconds.
     pub system_s: f64,
     /// Page faults that had to wait for I/O.
     pub major_faults: u64,
-    /// The greatest memory seen, in bytes: of all processes together at one tick, or of the largest one at any moment.
+    /// Peak memory in bytes: the larger of the processes' sum at any tick and the peak of the largest process.
     pub peak_rss_bytes: u64,
-    /// Bytes given by `read` and its like, however they came.
+    /// Bytes returned by `read` and similar calls, from any source.
     pub rchar_bytes: u64,
-    /// Bytes taken by `write` and its like.
+    /// Bytes accepted by `write` and similar calls.
     pub wchar_bytes: u64,
-    /// Bytes that had to come from a block device.
+    /// Bytes read from block devices.
     pub read_bytes: u64,
-    /// Bytes made to go to a block device.
+    /// Bytes written, or to be written, to block devices.
     pub write_bytes: u64,
-    /// Time that threads waited for block I/O, in seconds; or why it is unknown, in words.
+    /// Time that threads waited for block I/O, in seconds; or why it is unknown.
     pub io_delay_s: Result<f64, &'static str>,
     pub n_processes: u64,
-    /// The most threads at one tick; 0 when the command ended before the first.
+    /// Maximum number of threads at a tick; 0 if the command ended before the first tick.
     pub n_threads: u64,
-    /// Processes whose I/O is not among the bytes, or not all of it: no process in the tree waited for them, or they are still
-    /// running, and they ran as another user. The bytes are then a lower bound.
+    /// Processes whose I/O is missing from the bytes, at least in part: they ran as another user, and no process in the
+    /// tree waited for them or they are still running. The bytes are then a lower bound.
     pub n_hidden: u64,
-    /// Descendants that are still running, since they were no longer waited for.
+    /// Descendants that were still running when the wait was interrupted.
     pub n_left: u64,
 }
 
@@ -66,12 +66,12 @@ pub struct Totals {
 /// The command starts with the default treatment of `SIGINT`, `SIGQUIT`, `SIGTERM`, `SIGPIPE` and `SIGXFSZ`, whatever this
 /// process inherited.
 ///
-/// For the time it takes, signals sent to this process are passed on to the command and its descendants. When the command
-/// has ended and descendants have not, an interrupt (`SIGINT`, `SIGQUIT`) is not: it ends the waiting and leaves them alone.
-/// Children that this process has besides are waited for too: it must have none that other code waits for.
+/// During the call, signals sent to this process are passed on to the command and its descendants. Once the command has
+/// ended, an interrupt (`SIGINT`, `SIGQUIT`) is not passed on to the remaining descendants: it ends the wait and leaves
+/// them running. All children of this process are waited for, so no other code may wait for one meanwhile.
 ///
 /// # Errors
-/// When the observation cannot begin or the command cannot be started; nothing has run then.
+/// If the observation or the command cannot be started; then nothing has run.
 pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, Error> {
     adopt_orphans();
     let on_wait = options.on_wait.take();
@@ -94,10 +94,10 @@ pub fn follow(command: &mut Command, mut options: Options) -> Result<Followed, E
     Ok(Followed { status, series, totals })
 }
 
-/// How long descendants may outlive the command before the caller is told: helpers that end just after it are common.
+/// How long descendants may outlive the command before the caller is notified; helpers often end just after it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Waits for children, adopted ones too, until the command has ended.
+/// Waits for children, including adopted ones, until the command has ended.
 fn wait_for_command(mut child: Child, tree: &Mutex<Tree>, signals: &Signals) -> Result<ExitStatus, Error> {
     loop {
         pass_on(signals, tree);
@@ -113,9 +113,9 @@ fn wait_for_command(mut child: Child, tree: &Mutex<Tree>, signals: &Signals) -> 
     }
 }
 
-/// Waits until this process has no children any more, and so the command no descendants, or until it is interrupted.
+/// Waits until this process has no children, so the command has no descendants, or until an interrupt.
 fn wait_for_the_rest(tree: &Mutex<Tree>, signals: &Signals, mut on_wait: Option<Box<dyn FnOnce(u64) + Send>>) {
-    // What came before was for the command.
+    // Earlier interrupts were meant for the command.
     signals.was_interrupted();
     let start = Instant::now();
     loop {
@@ -132,18 +132,18 @@ fn wait_for_the_rest(tree: &Mutex<Tree>, signals: &Signals, mut on_wait: Option<
                 }
                 signals.wait(on_wait.is_some().then_some(patience));
             }
-            // There are none.
+            // There are no children.
             Err(_) => return,
         }
     }
 }
 
-/// Passes signals on to all that there are.
+/// Passes pending signals on to all processes of the tree.
 fn pass_on(signals: &Signals, tree: &Mutex<Tree>) {
     for signal in signals.sent() {
         for pid in look(tree).alive() {
-            // SAFETY: plain integers. It was seen a moment ago, and a child of this process keeps its number until it has
-            // been waited for, which is done by this thread.
+            // SAFETY: plain integers. The process was seen a moment ago, and a child's number is not reused before this
+            // thread waits for it.
             unsafe { libc::kill(pid as libc::pid_t, signal) };
         }
     }
@@ -155,10 +155,10 @@ fn look(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
     tree
 }
 
-/// The number of a child that has ended, which stays to be waited for; `None` when all are alive.
+/// The number of a child that has ended and still has to be waited for; `None` if all children are alive.
 fn one_that_ended() -> io::Result<Option<u32>> {
     loop {
-        // SAFETY: the structure is valid and written by the call; zeros are what it has when nothing ended.
+        // SAFETY: the structure is valid and written by the call; it stays zero if no child has ended.
         let (code, pid) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let code = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
@@ -175,13 +175,13 @@ fn one_that_ended() -> io::Result<Option<u32>> {
 }
 
 fn reap(pid: u32) {
-    // SAFETY: a child that has ended and has not been waited for; its status is not asked for.
+    // SAFETY: the child has ended and has not been waited for; its status is not requested.
     unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), 0) };
 }
 
-/// Makes this process the parent of descendants whose own has died. A kernel that refuses loses them from the tree.
+/// Makes this process the parent of orphaned descendants. If the kernel refuses, they are missing from the tree.
 fn adopt_orphans() {
-    // SAFETY: plain numbers.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
@@ -189,7 +189,7 @@ fn lock(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
     tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What children that were waited for have used.
+/// Resources used by the children that were waited for.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     user_s: f64,
@@ -201,7 +201,7 @@ struct Usage {
 impl Usage {
     fn of_children() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the structure is valid; zeros are a valid one should the call fail.
+        // SAFETY: the structure is valid; if the call fails, it stays zero, which is valid.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
             usage.assume_init()

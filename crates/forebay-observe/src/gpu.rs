@@ -1,4 +1,4 @@
-//! GPUs, read by a thread of their own: the library takes tens of milliseconds, which no tick can wait for.
+//! GPUs are read by their own thread: the library takes tens of milliseconds, too long for a tick.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -15,7 +15,7 @@ struct State {
     took: Duration,
 }
 
-/// A thread that reads the GPUs when asked.
+/// A thread that reads the GPUs on request.
 pub(crate) struct GpuWatch {
     shared: Arc<(Mutex<State>, Condvar)>,
     thread: Option<JoinHandle<()>>,
@@ -23,7 +23,7 @@ pub(crate) struct GpuWatch {
 }
 
 impl GpuWatch {
-    /// Loads the library and reads the GPUs once; why not, in words, when there are none.
+    /// Loads the library and reads the GPUs once; the error says why there are none.
     pub(crate) fn start() -> Result<Self, String> {
         let nvml = Nvml::load()?;
         let latest = nvml.read();
@@ -35,12 +35,12 @@ impl GpuWatch {
         Ok(Self { shared, thread: Some(thread), subjects })
     }
 
-    /// How long before a tick it must be asked for its answer to be there.
+    /// How long before a tick a reading must be requested to be ready in time.
     pub(crate) fn lead(&self) -> Duration {
         lock(&self.shared.0).took.mul_f64(1.25)
     }
 
-    /// Asks for a reading, and does not wait for it.
+    /// Requests a reading without waiting for it.
     pub(crate) fn ask(&self) {
         lock(&self.shared.0).asked = true;
         self.shared.1.notify_one();
@@ -66,7 +66,7 @@ impl Drop for GpuWatch {
         lock(&self.shared.0).ended = true;
         self.shared.1.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It can only have panicked in the library's place, and there is nothing left to lose.
+            // Only a panic inside the library's calls is possible, and there is nothing left to lose.
             let _ = thread.join();
         }
     }
@@ -89,6 +89,6 @@ fn serve(nvml: &Nvml, shared: &(Mutex<State>, Condvar)) {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // The state is replaced as a whole, so that it is right even after a panic.
+    // The state is always replaced as a whole, so it is valid even after a panic.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

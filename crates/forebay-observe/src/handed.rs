@@ -1,9 +1,9 @@
-//! What a child did, by what waiting for it adds to its parent.
+//! The I/O of a child, from the increase of its parent's counters when the parent waits for it.
 //!
-//! The I/O of a process that has ended can be read by root alone: the kernel gives its files to root as soon as its memory
-//! is gone. Everybody may read their own, though. A process's numbers are those of its threads and of what it has been
-//! handed: by children that it waited for, and by threads that ended. So the numbers without those of its threads, before
-//! and after the waiting, tell what the child did with the children that it had waited for itself.
+//! Only root can read the I/O of a process that has ended: the kernel gives its files to root as soon as its memory is
+//! freed. A process can always read its own counters, though. They are the sum over its threads plus what it inherited
+//! from threads that ended and from children it waited for. The inherited part, compared before and after the wait, is
+//! the I/O of the child and of the children that the child itself had waited for.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,23 +12,24 @@ use std::path::Path;
 
 use crate::source::process::{Io, parse_io};
 
-/// How often the numbers are read again because another thread was reading or writing meanwhile.
+/// Limit on retries because another thread was reading or writing meanwhile.
 const MAX_TRIES: usize = 1_000;
 
-/// What a process has been handed so far.
+/// What a process has inherited so far.
 #[derive(Debug)]
 struct Handed {
     io: Io,
-    /// Its threads but for the calling one.
+    /// Its threads except the calling one.
     threads: BTreeMap<u32, Io>,
 }
 
-/// Waits for a child of this process, whose folder in `/proc` is given: the child's I/O, `None` when it cannot be known.
+/// Waits for a child of this process; `process` is this process's folder in `/proc`. Returns the child's I/O, or `None`
+/// if it cannot be determined.
 pub(crate) fn by_waiting(process: &Path, wait: impl FnOnce()) -> Option<Io> {
     let before = handed(process);
     wait();
     let (before, after) = before.zip(handed(process))?;
-    // A thread that ended meanwhile has handed on its numbers too.
+    // A thread that ended meanwhile has also passed on its counters.
     let all_there = before.threads.keys().all(|thread| after.threads.contains_key(thread));
     all_there.then(|| after.io.with(before.io, u64::saturating_sub))
 }
@@ -38,14 +39,14 @@ fn handed(process: &Path) -> Option<Handed> {
     let this = unsafe { libc::gettid() } as u32;
     for _ in 0..MAX_TRIES {
         let threads = others(process, this);
-        // Reading is itself one more call of this thread.
+        // The read is itself one more call of this thread.
         let read_own = || read(&process.join(format!("task/{this}/io")));
         let after_reading =
             |(io, n_bytes): (Io, u64)| Io { rchar: io.rchar + n_bytes, read_calls: io.read_calls + 1, ..io };
         let own = read_own().map(after_reading);
         let (all, n_bytes) = read(&process.join("io"))?;
         let own_later = own.map(|own| after_reading((own, n_bytes)));
-        // A handler of signals may have written something in this thread too.
+        // A signal handler may have written in this thread as well.
         if read_own().map(|(io, _)| io) == own_later && others(process, this) == threads {
             let by_threads =
                 threads.values().copied().chain(own).fold(Io::default(), |sum, io| sum.with(io, u64::saturating_add));
@@ -62,7 +63,7 @@ fn others(process: &Path, this: u32) -> BTreeMap<u32, Io> {
     ids.filter_map(|id| Some((id, read(&process.join(format!("task/{id}/io")))?.0))).collect()
 }
 
-/// Numbers and how many bytes of text they were, in exactly one call.
+/// Reads the counters with exactly one call; also returns the number of bytes of text.
 fn read(path: &Path) -> Option<(Io, u64)> {
     let mut text = [0; 1024];
     let n_bytes = File::open(path).ok()?.read(&mut text).ok()?;
@@ -80,7 +81,7 @@ mod tests {
         let mut command = Command::new("dd");
         command.args(["if=/dev/zero", "of=/dev/null", "bs=64k", "count=16"]).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        // Other tests of this process may end threads at the same moment, which then says that nothing is known.
+        // Other tests of this process may end threads at the same moment; the result is then unknown.
         let io = by_waiting(Path::new("/proc/self"), || assert!(child.wait().unwrap().success()));
         if let Some(io) = io {
             assert!(io.rchar >= 1 << 20 && io.wchar >= 1 << 20, "{io:?}");

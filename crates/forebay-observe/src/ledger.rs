@@ -1,4 +1,4 @@
-//! What a set of processes did in all, and what it is at one moment.
+//! Total counters and current state of a set of processes.
 
 use crate::delay::DelayCount;
 use crate::sheet::Sheet;
@@ -12,7 +12,7 @@ pub(crate) struct Counters {
     pub(crate) system_ticks: u64,
     /// Page faults that had to wait for I/O.
     pub(crate) major_faults: u64,
-    /// Time that threads waited for block I/O, in clock ticks; zero where the kernel does not count it.
+    /// Time that threads waited for block I/O, in clock ticks; zero if the kernel does not count it.
     pub(crate) delay_ticks: u64,
 }
 
@@ -21,9 +21,9 @@ pub(crate) struct Counters {
 pub(crate) struct Standing {
     pub(crate) n_processes: u64,
     pub(crate) n_threads: u64,
-    /// Memory held in pages; a page that is shared counts once for each.
+    /// Resident memory in pages; a shared page counts once per process.
     pub(crate) rss_pages: u64,
-    /// Processes whose I/O cannot be read, since they run as another user. It is known when they have been waited for.
+    /// Processes whose I/O is unreadable because they run as another user. It becomes known when they are waited for.
     pub(crate) n_hidden: u64,
 }
 
@@ -32,7 +32,7 @@ impl Counters {
         self.with(other, u64::saturating_add)
     }
 
-    /// The greater one in every number: a sum of counters that only grow does not go backwards.
+    /// The greater value of each counter: a sum of counters that only grow cannot decrease.
     pub(crate) fn or_greater(self, other: Self) -> Self {
         self.with(other, u64::max)
     }
@@ -63,7 +63,7 @@ impl Standing {
     }
 }
 
-/// What turns the kernel's ticks and pages into seconds and bytes; both depend on the machine.
+/// Factors from the kernel's ticks and pages to seconds and bytes; both depend on the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Units {
     pub(crate) page_bytes: f64,
@@ -78,7 +78,7 @@ impl Units {
     }
 }
 
-/// A tree of processes at a tick.
+/// A process tree at a tick.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TreeReading {
     pub(crate) counters: Counters,
@@ -86,8 +86,8 @@ pub(crate) struct TreeReading {
     pub(crate) delay: DelayCount,
 }
 
-/// Puts the columns of a tree. Processor time is in percent of one core. While there is a process whose I/O cannot be read,
-/// that of the tree is unknown.
+/// Adds the columns of a tree. CPU time is in percent of one core. The tree's I/O is unknown while the I/O of one of
+/// its processes is unreadable.
 pub(crate) fn put(sheet: &mut Sheet, before: &TreeReading, after: &TreeReading, span_s: f64, units: Units) {
     let rate = |of: fn(&Counters) -> u64| ratio(growth(of(&before.counters), of(&after.counters)), Some(span_s));
     let percent = |of| rate(of).map(|ticks| 100.0 * ticks / units.ticks_per_s);

@@ -1,11 +1,12 @@
-//! What the machine did meanwhile: processors, memory, paging, disks, pressure, network, processes and GPUs, tick by tick.
+//! Observes the machine during a run: CPU, memory, paging, disks, pressure, network, processes and GPUs, tick by tick.
 //!
 //! A [`Sampler`] is a thread that reads the kernel's counters at every tick and yields a
-//! [`Series`](forebay_record::Series): one row per tick, one column per quantity, each named after its subject with its unit last.
-//! [`follow`] runs a command and observes it with all its descendants. The parsers in [`source`] are functions of texts.
+//! [`Series`](forebay_record::Series): one row per tick, one column per quantity, each named after its subject with its
+//! unit last. [`follow`] runs a command and observes it with all its descendants. The parsers in [`source`] are pure
+//! functions of the text.
 //!
-//! It needs no rights and installs nothing in the kernel. It does not trace: what happened between two ticks is known in
-//! sum alone. What cannot be read on a machine has no column, and [`capabilities`] says why. It prints nothing.
+//! It needs no privileges and installs nothing in the kernel. It does not trace: events between two ticks are known
+//! only as sums. A quantity that cannot be read has no column, and [`capabilities`] says why. It prints nothing.
 //!
 //! ```
 //! use forebay_observe::{Options, observe};

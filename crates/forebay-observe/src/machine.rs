@@ -1,4 +1,4 @@
-//! Everything that is read at a tick, and the row made of two readings.
+//! All sources that are read at a tick, and the row computed from two readings.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,10 +17,10 @@ use crate::source::paging::{self, Paging};
 use crate::source::pressure::{self, Pressure};
 use crate::tree::Tree;
 
-/// What tasks can stand still for, by the names of the kernel's files.
+/// The resources of the kernel's pressure files, with their subjects.
 const PRESSURES: [(&str, &str); 3] = [("io", "psi.io"), ("cpu", "psi.cpu"), ("memory", "psi.memory")];
 
-/// A tree that is read by the sampler and to which the one who waits for its processes says which have ended.
+/// A tree that the sampler reads; the code that waits for its processes reports to it which have ended.
 pub(crate) type SharedTree = Arc<Mutex<Tree>>;
 
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     gpus: Vec<GpuReading>,
 }
 
-/// The files of this machine, held open.
+/// The kernel's files, held open.
 pub(crate) struct Machine {
     stat: ProcFile,
     meminfo: ProcFile,
@@ -50,7 +50,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// With the kernel's two file systems, usually `/proc` and `/sys`.
+    /// Takes the two kernel file systems, usually `/proc` and `/sys`.
     pub(crate) fn open(proc: &Path, sys: &Path, tree: Option<SharedTree>, gpu: Option<GpuWatch>) -> Self {
         let file = |name: &str| ProcFile::open(proc.join(name));
         Self {
@@ -71,7 +71,7 @@ impl Machine {
         self.gpu.as_ref()
     }
 
-    /// Says which of the files cannot be read and why.
+    /// The files that cannot be read, and why.
     pub(crate) fn troubles(&mut self) -> Vec<String> {
         let files = [&mut self.stat, &mut self.meminfo, &mut self.vmstat, &mut self.diskstats, &mut self.net];
         files.into_iter().chain(&mut self.pressures).filter_map(ProcFile::trouble).collect()
@@ -91,7 +91,7 @@ impl Machine {
         }
     }
 
-    /// Puts the row of the time between two readings.
+    /// Adds the row for the time between two readings.
     pub(crate) fn put(&mut self, sheet: &mut Sheet, before: &Reading, after: &Reading, span_s: f64) {
         sheet.begin();
         if let Some((before, after)) = before.cpu.as_ref().zip(after.cpu.as_ref()) {

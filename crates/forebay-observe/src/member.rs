@@ -1,4 +1,4 @@
-//! One process of a tree, and how it is read.
+//! A process of a tree, and reading it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use crate::files::{ProcFile, read_once};
 use crate::ledger::{Counters, Units};
 use crate::source::process::{Io, Stat, parse_io, parse_stat};
 
-/// A process as it was last seen.
+/// A process as last seen.
 #[derive(Debug, Default)]
 pub(crate) struct Member {
     pub(crate) stat: Stat,
     pub(crate) io: Io,
-    /// Its own file of I/O could not be read: it belongs to another user, or to root since it has ended.
+    /// Its I/O file could not be read: it belongs to another user, or to root because the process has ended.
     pub(crate) hidden: bool,
-    /// The faults of children it waited for that are accounted for: those before it was first seen, and those of children
-    /// that were seen. What is beyond is of children that came and went unseen.
+    /// Faults of children that are accounted for: children it waited for before it was first seen, and children that
+    /// were seen. The rest belongs to children that lived and ended unseen.
     pub(crate) faults_settled: u64,
     delays: Delays,
 }
 
 impl Member {
-    /// A process that is seen for the first time.
+    /// A process seen for the first time.
     pub(crate) fn new(stat: Stat) -> Self {
         Self { stat, faults_settled: stat.minor_faults[1], ..Self::default() }
     }
 
-    /// Whether it is at work and its I/O cannot be read. One that is ending has no memory any more.
+    /// Whether it is running and its I/O is unreadable. A process that is ending has no memory any more.
     pub(crate) fn works_unseen(&self) -> bool {
         self.hidden && !self.stat.is_zombie && self.stat.rss_pages > 0
     }
 
-    /// What it did, with the children it waited for.
+    /// Its counters, including the children it waited for.
     pub(crate) fn counters(&self) -> Counters {
         let both = |pair: [u64; 2]| pair[0] + pair[1];
         Counters {
@@ -51,15 +51,15 @@ pub(crate) struct Reader {
     delay_switch: ProcFile,
     pub(crate) delay: DelayCount,
     units: Units,
-    /// A process and the file of the I/O of one of its threads, which is left out.
+    /// A process and the I/O file of one of its threads, which is excluded.
     left_out: Option<(u32, ProcFile)>,
-    /// What that thread did by the time when its process was last read.
+    /// The excluded thread's I/O at the last reading of its process.
     pub(crate) left_out_io: Io,
     buffer: Vec<u8>,
 }
 
 impl Reader {
-    /// With the kernel's file system, usually `/proc`.
+    /// Takes the kernel's file system, usually `/proc`.
     pub(crate) fn new(proc: &Path) -> Self {
         Self {
             proc: proc.to_owned(),
@@ -72,7 +72,7 @@ impl Reader {
         }
     }
 
-    /// Reads what the calling thread does as well, so that it can be left out.
+    /// Excludes the I/O of the calling thread.
     pub(crate) fn leave_out_this_thread(&mut self) {
         let process = std::process::id();
         // SAFETY: no arguments, no memory.
@@ -84,7 +84,7 @@ impl Reader {
         self.proc.join(pid.to_string())
     }
 
-    /// The processes there are, and whether the kernel counts their I/O delay.
+    /// Lists all processes, and checks whether the kernel counts I/O delay.
     pub(crate) fn list(&mut self) -> Vec<u32> {
         self.delay = self.delay.by_switch(self.delay_switch.read());
         let entries = std::fs::read_dir(&self.proc).into_iter().flatten().flatten();
@@ -98,7 +98,7 @@ impl Reader {
         parse_stat(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Reads a process anew; false when it is gone, or another has its number.
+    /// Reads a process; returns false if it is gone or another process has its number.
     pub(crate) fn read(&mut self, pid: u32, member: &mut Member) -> bool {
         let Ok(stat) = self.stat(pid) else { return false };
         if member.stat.started != 0 && member.stat.started != stat.started {
@@ -121,8 +121,8 @@ impl Reader {
         true
     }
 
-    /// Reads what the thread that is left out did by the time when its process was read. That very reading is among the
-    /// thread's bytes by now, and was not yet among the process's.
+    /// Reads the excluded thread's I/O at the time when its process was read. The thread's count already includes that
+    /// read itself; the count of the process did not.
     fn read_left_out(&mut self, pid: u32, n_bytes: u64) {
         if let Some((process, file)) = &mut self.left_out
             && *process == pid

@@ -1,14 +1,14 @@
-//! Two rows put together to one, so that a series of days stays small.
+//! Merging two rows into one, to keep a series of days small.
 //!
-//! A rate is the mean over time, and of two rows the mean weighted with their times. A mean over requests (a size, a
-//! waiting time) must be weighted with the requests instead; their number is in the row too. So a total that is derived
-//! from the one row is that of the two, wherever both were known.
+//! A rate is a mean over time, so two rows merge into the mean weighted by their durations. A mean over requests (a
+//! size, a waiting time) is weighted by the number of requests instead, which is also in the row. So the total derived
+//! from the merged row equals that of the two rows, if both are known.
 
 use std::ops::Range;
 
 use forebay_record::Series;
 
-/// The column that a mean is over, when it is not time: the waiting time of reads is over reads.
+/// The column that a mean is over, if not time: the waiting time of reads is a mean over reads.
 fn base(quantity: &str) -> Option<&'static str> {
     match quantity {
         "read_size_bytes" | "r_await_ms" => Some("reads_per_s"),
@@ -20,7 +20,7 @@ fn base(quantity: &str) -> Option<&'static str> {
     }
 }
 
-/// Where in a series the base of each column is.
+/// The index of the base of each column of a series.
 fn bases(series: &Series) -> Vec<Option<usize>> {
     let find = |name: &str| {
         let (subject, quantity) = name.rsplit_once('.')?;
@@ -30,7 +30,7 @@ fn bases(series: &Series) -> Vec<Option<usize>> {
     series.columns.iter().map(|column| find(&column.name)).collect()
 }
 
-/// Puts the rows from one on together in groups of some; a last group may have fewer.
+/// Merges the rows from `from` on in groups of `size`; the last group may be smaller.
 pub(crate) fn regroup(series: &mut Series, from: usize, size: usize) {
     let n_rows = series.time_s.len();
     let groups: Vec<Range<usize>> = (0..from)
@@ -58,7 +58,7 @@ pub(crate) fn regroup(series: &mut Series, from: usize, size: usize) {
     series.time_s = groups.iter().map(|rows| series.time_s[rows.end - 1]).collect();
 }
 
-/// The weighted mean of what is known.
+/// The weighted mean of the known values.
 fn mean(parts: impl Iterator<Item = (Option<f64>, f64)> + Clone) -> Option<f64> {
     let known = || parts.clone().filter_map(|(value, weight)| value.map(|value| (value, weight)));
     let (sum, weight) = known().fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
@@ -101,7 +101,11 @@ mod tests {
         assert_eq!(series.total("disk.a.reads_per_s"), reads);
         let awaited = (10.0 * 2.0 + 80.0 * 4.0) / 90.0;
         assert_eq!(series.values("disk.a.r_await_ms"), Some(&[Some(awaited), Some(1.0)][..]));
-        assert_eq!(series.values("disk.b.r_await_ms"), Some(&[Some(3.0), None][..]), "without its base, by time");
+        assert_eq!(
+            series.values("disk.b.r_await_ms"),
+            Some(&[Some(3.0), None][..]),
+            "weighted by time without its base"
+        );
         assert_eq!(series.values("memory.free_bytes"), Some(&[Some(5.0), Some(6.0)][..]));
     }
 

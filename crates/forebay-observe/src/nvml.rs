@@ -1,14 +1,14 @@
-//! NVIDIA's management library, found when the program runs and never needed to build it.
+//! NVIDIA's management library, loaded at run time and not needed to build.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct GpuReading {
-    /// The share of the library's last period, a sixth of a second to a second, with a kernel running.
+    /// Share of the library's last sampling period (a sixth of a second to a second) in which a kernel ran.
     pub(crate) util_percent: Option<f64>,
     pub(crate) memory_bytes: Option<f64>,
     pub(crate) power_w: Option<f64>,
-    /// Over the 20 ms that the question takes. The library says KB/s; they are taken to be 1000 bytes.
+    /// Over the 20 ms that the call takes. The library reports KB/s, taken to be 1000 bytes/s.
     pub(crate) pcie_rx_bytes_per_s: Option<f64>,
     pub(crate) pcie_tx_bytes_per_s: Option<f64>,
 }
@@ -32,7 +32,7 @@ struct Memory {
     used: c_ulonglong,
 }
 
-/// `nvmlMemory_v2_t`, which tells what the driver keeps for itself from what is used, as nvidia-smi does.
+/// `nvmlMemory_v2_t`, which separates memory reserved by the driver from used memory, as nvidia-smi does.
 #[repr(C)]
 #[derive(Default)]
 struct MemoryV2 {
@@ -43,17 +43,17 @@ struct MemoryV2 {
     used: c_ulonglong,
 }
 
-/// The version that nvml.h asks for: the structure's size and its number.
+/// The version required by nvml.h: the structure's size and its number.
 const MEMORY_V2: c_uint = std::mem::size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 const PCIE_TX: c_uint = 0;
 const PCIE_RX: c_uint = 1;
 
-/// The library, loaded and initialised, and the devices it knows.
+/// The library, loaded and initialised, and its devices.
 pub(crate) struct Nvml {
     utilization: unsafe extern "C" fn(Device, *mut Utilization) -> c_int,
     memory: unsafe extern "C" fn(Device, *mut Memory) -> c_int,
-    /// Absent in drivers before 510; `nvmlMemory_t` then counts what the driver reserves as used.
+    /// Absent in drivers before 510; `nvmlMemory_t` then counts memory reserved by the driver as used.
     memory_v2: Option<unsafe extern "C" fn(Device, *mut MemoryV2) -> c_int>,
     power: unsafe extern "C" fn(Device, *mut c_uint) -> c_int,
     pcie: unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int,
@@ -65,7 +65,7 @@ pub(crate) struct Nvml {
 unsafe impl Send for Nvml {}
 
 impl Nvml {
-    /// Loads the library and finds the devices; why not, in words, when there are none.
+    /// Loads the library and finds the devices; the error says why there are none.
     pub(crate) fn load() -> Result<Self, String> {
         let library = open(c"libnvidia-ml.so.1")?;
         // SAFETY: the types are those of nvml.h for these names.
@@ -83,19 +83,19 @@ impl Nvml {
             check("nvmlInit_v2", init())?;
             nvml
         };
-        // From here on, dropping it shuts the library down.
+        // From here on, dropping the value shuts the library down.
         nvml.devices = devices(library)?;
-        if nvml.devices.is_empty() { Err("NVML knows no GPU".to_owned()) } else { Ok(nvml) }
+        if nvml.devices.is_empty() { Err("NVML found no GPU".to_owned()) } else { Ok(nvml) }
     }
 
-    /// Reads every device. Takes some 45 ms for each: the library measures PCIe for 20 ms in either direction.
+    /// Reads every device. Takes some 45 ms per device: the library measures PCIe for 20 ms in each direction.
     pub(crate) fn read(&self) -> Vec<GpuReading> {
         self.devices.iter().map(|device| self.read_device(*device)).collect()
     }
 
     fn read_device(&self, device: Device) -> GpuReading {
         let (mut utilization, mut power_mw) = (Utilization::default(), 0);
-        // SAFETY: the handle came from the library, which is still initialised; the places written to are valid.
+        // SAFETY: the handle came from the library, which is still initialised; the output pointers are valid.
         let known =
             unsafe { [(self.utilization)(device, &raw mut utilization), (self.power)(device, &raw mut power_mw)] }
                 .map(|code| code == 0);
@@ -130,14 +130,14 @@ impl Nvml {
 
 impl Drop for Nvml {
     fn drop(&mut self) {
-        // SAFETY: it was initialised once, and no handle is used after this.
+        // SAFETY: the library was initialised once, and no handle is used after this.
         unsafe { (self.shutdown)() };
     }
 }
 
 fn devices(library: *mut c_void) -> Result<Vec<Device>, String> {
     let mut n_devices = 0;
-    // SAFETY: the types are those of nvml.h, and the places written to are valid.
+    // SAFETY: the types are those of nvml.h, and the output pointers are valid.
     unsafe {
         let count: unsafe extern "C" fn(*mut c_uint) -> c_int = symbol(library, c"nvmlDeviceGetCount_v2")?;
         let handle: unsafe extern "C" fn(c_uint, *mut Device) -> c_int =
@@ -153,14 +153,14 @@ fn devices(library: *mut c_void) -> Result<Vec<Device>, String> {
     }
 }
 
-/// Opens a library, which then stays for as long as the program runs.
+/// Opens a library, which then stays loaded until the program ends.
 fn open(name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the name ends in zero; the library's own initialisers are trusted, as by every program that uses it.
+    // SAFETY: the name ends in zero; the library's initialisers are trusted, as by every program that uses it.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
-    if library.is_null() { Err(format!("{} cannot be loaded", name.to_string_lossy())) } else { Ok(library) }
+    if library.is_null() { Err(format!("cannot load {}", name.to_string_lossy())) } else { Ok(library) }
 }
 
-/// A function of a library.
+/// Looks up a function of a library.
 ///
 /// # Safety
 /// `F` must be a function pointer of the symbol's type.
@@ -170,7 +170,7 @@ unsafe fn symbol<F>(library: *mut c_void, name: &CStr) -> Result<F, String> {
     if found.is_null() {
         return Err(format!("NVML has no {}", name.to_string_lossy()));
     }
-    // SAFETY: a function pointer is as wide as a pointer, and the caller answers for its type.
+    // SAFETY: a function pointer is as wide as a pointer, and the caller guarantees its type.
     Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 

@@ -1,35 +1,35 @@
-//! What is observed, and how often.
+//! Options of an observation: what is observed, and how often.
 
 use std::time::Duration;
 
 use crate::sink::Sink;
 
-/// Which processes have columns of their own, summed up.
+/// The processes whose sums have columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Processes {
     None,
-    /// This one and its descendants; the sampler's own reading is left out.
+    /// This process and its descendants, excluding the sampler's own I/O.
     #[default]
     This,
     Children,
 }
 
 pub struct Options {
-    /// Time between rows. Below 100 ms the kernel's clock ticks make processor times coarse, which the series notes.
+    /// Time between rows. Below 100 ms, the kernel's clock ticks make CPU times coarse; the series then has a note.
     pub interval: Duration,
     pub processes: Processes,
     pub gpu: bool,
-    /// How many rows a series may have before its rows are put together two by two; a row is about a kilobyte.
+    /// Maximum number of rows of a series before pairs of rows are merged; a row takes about a kilobyte.
     pub max_rows: usize,
-    /// Gets each row as it is taken, for a live display or a file; the series keeps them too.
+    /// Receives each row as it is taken, for a live display or a file; the series keeps them too.
     pub sink: Option<Box<dyn Sink>>,
-    /// Called when a command that is followed has ended and some of its descendants have not: with their number, once, and
-    /// when they did not end soon after it.
+    /// Called at most once, with the number of descendants, if descendants of a followed command do not end soon after
+    /// it.
     pub on_wait: Option<Box<dyn FnOnce(u64) + Send>>,
 }
 
 impl Default for Options {
-    /// Every second, this process and its descendants, and two hours before rows are put together.
+    /// One row per second, this process and its descendants, and two hours before rows are merged.
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(1),

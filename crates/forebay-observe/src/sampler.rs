@@ -1,8 +1,8 @@
 //! The thread that takes a row at every tick.
 //!
-//! Deadlines are absolute, at whole intervals from the beginning, so that the work of a tick does not make the next one
-//! later. A tick that could not be taken in time is taken late and says so; those missed meanwhile are left out, not
-//! caught up with. A row's rates are over the true time since the row before.
+//! Deadlines are absolute, at whole intervals from the start, so the work of a tick does not delay the next one. A tick
+//! that could not be taken in time is taken late and marked as late; ticks missed meanwhile are skipped. A row's rates
+//! are over the true time since the previous row.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ use crate::sink::Sink;
 use crate::tree::Tree;
 use crate::{Error, Options, Processes};
 
-/// Rows that are shorter than this are noted to be coarse.
+/// Shorter rows get a note that they are coarse.
 const COARSE_BELOW: Duration = Duration::from_millis(100);
-const COARSE: &str = "rows are shorter than 100 ms, and the kernel counts the time of processors and the busy time of \
-    disks in clock ticks of up to 10 ms: in a single row they are coarse, and may be above the whole";
+const COARSE: &str = "rows are shorter than 100 ms, but the kernel counts CPU time and disks' busy time in clock ticks of \
+    up to 10 ms: in a single row these are coarse and may exceed 100 %";
 
-/// What the sampler's thread and its owner share.
+/// State shared by the sampler's thread and its owner.
 struct Shared {
     start: Instant,
     state: Mutex<State>,
@@ -36,7 +36,7 @@ enum Order {
     #[default]
     GoOn,
     Stop,
-    /// End at once, without a last row: the series is not wanted.
+    /// End at once, without a last row: nobody wants the series.
     Abandon,
 }
 
@@ -46,28 +46,28 @@ struct State {
     marks: Vec<Mark>,
 }
 
-/// A thread that observes the machine until it is stopped. Dropping it ends it too, without a last row.
+/// A thread that observes the machine until it is stopped. Dropping it also ends the thread, without a last row.
 pub struct Sampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Series>>,
 }
 
 impl Sampler {
-    /// Starts to observe. When this returns, the first reading has been taken: what happens from here on is in the series.
+    /// Starts observing. The first reading is taken before this returns: the series covers everything from here on.
     ///
     /// # Errors
-    /// When no thread can be started or the sink refuses.
+    /// If the thread cannot be started or the sink fails.
     pub fn start(options: Options) -> Result<Self, Error> {
         let tree = options.processes.tree();
         Self::start_with(options, tree)
     }
 
-    /// Starts with a tree that the caller updates too.
+    /// Starts with a tree that the caller also updates.
     pub(crate) fn start_with(options: Options, tree: Option<SharedTree>) -> Result<Self, Error> {
         let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
         let observe = move || match Ticker::begin(options, tree) {
             Ok(mut ticker) => {
-                // The one who asked waits for this, so that it is always taken.
+                // The caller waits for this message, so sending cannot fail.
                 let _ = begun.send(Ok(Arc::clone(&ticker.shared)));
                 ticker.run()
             }
@@ -87,7 +87,7 @@ impl Sampler {
         self.shared.lock().marks.push(mark);
     }
 
-    /// Takes a last row, for the time since the last tick, and ends.
+    /// Takes a last row for the time since the last tick, and ends.
     pub fn stop(mut self) -> Series {
         self.shared.give(Order::Stop);
         let thread = self.thread.take().expect("only stopping and dropping take the thread");
@@ -99,16 +99,16 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.shared.give(Order::Abandon);
-            // Whoever drops it wants no series, and may be panicking already.
+            // A drop wants no series, and may happen during a panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Observes while something runs.
+/// Observes the machine while `work` runs.
 ///
 /// # Errors
-/// When the sampler could not start; the work is done all the same.
+/// If the sampler could not start; `work` runs in any case.
 pub fn observe<T>(options: Options, work: impl FnOnce(Option<&Sampler>) -> T) -> (T, Result<Series, Error>) {
     match Sampler::start(options) {
         Ok(sampler) => {
@@ -121,7 +121,7 @@ pub fn observe<T>(options: Options, work: impl FnOnce(Option<&Sampler>) -> T) ->
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A list and a flag are right even after a panic.
+        // A list and a flag are valid even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +130,7 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// Waits until a time since the start has come, or until it is to end.
+    /// Waits for a time since the start, or for the order to end.
     fn wait_until(&self, deadline: Duration) -> Order {
         let mut state = self.lock();
         loop {
@@ -138,7 +138,7 @@ impl Shared {
             if state.order != Order::GoOn || left.is_zero() {
                 return state.order;
             }
-            // The library makes an absolute deadline of the monotonic clock of this; waking early goes round again.
+            // The library turns this into an absolute deadline of the monotonic clock; an early wake-up loops again.
             state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -183,7 +183,7 @@ impl Ticker {
         let shared = Arc::new(Shared { start: Instant::now(), state: Mutex::default(), ended: Condvar::new() });
         series.begin(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         let reading = machine.read();
-        // The columns are known from one reading; there is no value in it yet.
+        // One reading defines the columns; there are no values yet.
         machine.put(&mut sheet, &reading, &reading, 0.0);
         let mut sink = options.sink;
         if let Some(sink) = &mut sink {
@@ -200,7 +200,7 @@ impl Ticker {
                 return Series::default();
             }
             let now = self.shared.start.elapsed();
-            // The last row is before its deadline.
+            // The last row comes before its deadline.
             self.tick(now, now.saturating_sub(deadline));
             if order == Order::Stop {
                 return self.series.end();
@@ -209,7 +209,7 @@ impl Ticker {
         }
     }
 
-    /// Waits for a tick, and asks the GPUs so early that their answer is there by then.
+    /// Waits for a tick; requests the GPUs early enough to have their readings at the tick.
     fn wait(&self, deadline: Duration) -> Order {
         if let Some(gpu) = self.machine.gpu() {
             let order = self.shared.wait_until(deadline.saturating_sub(gpu.lead().min(self.interval / 2)));
@@ -244,7 +244,7 @@ impl Ticker {
     }
 }
 
-/// The first whole multiple of the interval after a time.
+/// The first multiple of the interval after `now`.
 fn next_deadline(now: Duration, interval: Duration) -> Duration {
     let interval_ns = interval.as_nanos().max(1);
     let next_ns = (now.as_nanos() / interval_ns + 1) * interval_ns;
@@ -261,6 +261,6 @@ mod tests {
         assert_eq!(next_deadline(ms(0), ms(100)), ms(100));
         assert_eq!(next_deadline(ms(100), ms(100)), ms(200));
         assert_eq!(next_deadline(ms(101), ms(100)), ms(200), "a late tick does not move the grid");
-        assert_eq!(next_deadline(ms(570), ms(100)), ms(600), "and four that were missed do not come in a bunch");
+        assert_eq!(next_deadline(ms(570), ms(100)), ms(600), "missed ticks are skipped");
     }
 }

@@ -1,4 +1,4 @@
-//! A series that grows, and does not grow beyond a number of rows.
+//! A growing series with a limited number of rows.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use forebay_units::format_utc;
 
 use crate::merge::regroup;
 
-/// A series while it is taken. When it is full, rows are put together two by two, and from then on so many ticks make one row.
+/// A series that is being taken. When it is full, pairs of rows are merged, and twice as many ticks make a row from
+/// then on.
 pub(crate) struct Growing {
     series: Series,
     started: Duration,
     max_rows: usize,
     ticks_per_row: usize,
-    /// Ticks at the end that do not make a row yet.
+    /// Ticks at the end that do not yet make a row.
     n_loose: usize,
 }
 
@@ -23,9 +24,9 @@ impl Growing {
         Self { series, started: Duration::ZERO, max_rows: max_rows.max(2), ticks_per_row: 1, n_loose: 0 }
     }
 
-    /// Sets the time since 1970 of the beginning.
+    /// Sets the time of the start, since 1970.
     pub(crate) fn begin(&mut self, started: Duration) {
-        // What is written as a date has milliseconds; lines of CSV must agree with it.
+        // Dates in records have milliseconds; the rows of the CSV must agree with them.
         self.started = Duration::from_millis(started.as_millis() as u64);
         self.series.started_at = format_utc(self.started);
     }
@@ -56,14 +57,12 @@ impl Growing {
         }
     }
 
-    /// The series, with a note where its rows are coarser than was asked for.
+    /// The series, with a note if its rows are coarser than requested.
     pub(crate) fn end(&mut self) -> Series {
         let mut series = std::mem::take(&mut self.series);
         if self.ticks_per_row > 1 {
             let n = self.ticks_per_row;
-            series
-                .notes
-                .push(format!("{n} ticks were put together to a row to keep the series below {} rows", self.max_rows));
+            series.notes.push(format!("each row merges {n} ticks, to keep the series below {} rows", self.max_rows));
         }
         series
     }
@@ -95,10 +94,10 @@ mod tests {
         assert_eq!(grow(3, 4).time_s, [1.0, 2.0, 3.0]);
         assert!(grow(3, 4).notes.is_empty());
         let series = grow(100, 4);
-        assert_eq!(series.time_s.len(), 3 + 4, "three rows of 32 ticks, and four ticks that make no row yet");
+        assert_eq!(series.time_s.len(), 3 + 4, "three rows of 32 ticks, and four ticks that do not yet make a row");
         assert_eq!(series.time_s[..3], [32.0, 64.0, 96.0]);
         assert_eq!(series.total("a.bytes_per_s"), Some(5_050.0), "nothing is lost");
-        assert_eq!(series.notes, ["32 ticks were put together to a row to keep the series below 4 rows"]);
+        assert_eq!(series.notes, ["each row merges 32 ticks, to keep the series below 4 rows"]);
         assert_eq!(series.started_at, "1970-01-01T00:00:01.500Z");
     }
 

@@ -1,6 +1,6 @@
-//! The row that is being put together: values by column, columns in the order in which they were first seen.
+//! The row being assembled: values by column, columns in the order in which they first appeared.
 
-/// A column's name in two parts, as the sources know it.
+/// A column's name in two parts, as the sources supply it.
 #[derive(Debug)]
 struct Key {
     subject: String,
@@ -9,7 +9,7 @@ struct Key {
 
 /// The columns known so far and the values of one row.
 ///
-/// Sources put their values in the same order at every tick, so that the next column is nearly always the one after the
+/// Sources add their values in the same order at every tick, so the next column is nearly always the one after the
 /// last, and nothing is allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Sheet {
@@ -20,7 +20,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// Begins a row: no value is known.
+    /// Starts a row without values.
     pub(crate) fn begin(&mut self) {
         self.values.fill(None);
         self.next = 0;
@@ -35,7 +35,7 @@ impl Sheet {
             self.values.push(None);
             self.keys.len() - 1
         });
-        // Unknown is `None`; a number that is none has no place in a record.
+        // An unknown value is `None`; NaN and infinities must not enter a record.
         self.values[index] = value.filter(|value| value.is_finite());
         self.next = index + 1;
     }

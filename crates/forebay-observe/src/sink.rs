@@ -1,4 +1,4 @@
-//! Where rows go while they come.
+//! Sinks: where rows go as they are taken.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use forebay_record::{CsvLines, Row};
 
-/// Takes the rows of a series as they come, in the sampler's thread: blocking here makes ticks late.
+/// Receives the rows of a series as they are taken, in the sampler's thread: blocking here delays ticks.
 pub trait Sink: Send {
-    /// Before the first tick: when the series begins, as time since 1970, and the columns known by then.
+    /// Called before the first tick, with the start time since 1970 and the columns known by then.
     ///
     /// # Errors
-    /// When the sink cannot be used; nothing is observed then.
+    /// If the sink cannot be used; then nothing is observed.
     fn begin(&mut self, started: Duration, names: &[String]) -> io::Result<()> {
         let _ = (started, names);
         Ok(())
@@ -27,10 +27,10 @@ impl<F: FnMut(&Row<'_>) + Send> Sink for F {
     }
 }
 
-/// Writes rows as CSV, each with one write, so that a reader finds whole lines and a killed writer leaves only whole lines.
+/// Writes rows as CSV, one write per row: a reader sees only whole lines, and a killed writer leaves only whole lines.
 ///
-/// The columns are those known at the beginning; one that appears later, such as that of a device first used then, is in
-/// the [`Series`](forebay_record::Series) alone.
+/// The columns are those known at the start. A column that appears later, such as that of a device used for the first
+/// time, is only in the [`Series`](forebay_record::Series).
 pub struct CsvSink<W> {
     out: W,
     lines: Option<CsvLines>,
@@ -38,17 +38,17 @@ pub struct CsvSink<W> {
 }
 
 impl CsvSink<File> {
-    /// Makes the file, or empties it.
+    /// Creates or truncates the file.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// If the file cannot be created.
     pub fn create(path: &Path, on_error: impl FnOnce(io::Error) + Send + 'static) -> io::Result<Self> {
         Ok(Self::new(File::create(path)?, on_error))
     }
 }
 
 impl<W: Write + Send> CsvSink<W> {
-    /// Writes to anything. The first failure goes to `on_error`, and nothing is written after it.
+    /// Writes to `out`. The first error goes to `on_error`, and nothing is written after it.
     pub fn new(out: W, on_error: impl FnOnce(io::Error) + Send + 'static) -> Self {
         Self { out, lines: None, on_error: Some(Box::new(on_error)) }
     }
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes and no more.
+    /// Accepts a limited number of bytes.
     struct Small(usize);
 
     impl Write for Small {

@@ -1,20 +1,20 @@
 //! A process and its descendants, followed over time.
 //!
-//! Each tick looks at processes that are new since the last one, decides by their parents whether they belong to the
-//! tree, and reads those that do; processes found to be outside are not read again. A sum over a changing set of
-//! processes would go backwards when one ends. It does not, because the kernel adds a child's numbers to its parent when
-//! it is waited for; where it was not (a parent that ignores `SIGCHLD`), what was last seen of it is kept. Which of the
-//! two it was shows in the parent's count of its children's page faults, which grows by waiting alone.
+//! Each tick examines processes that are new since the last one, decides by their parents whether they belong to the
+//! tree, and reads the members; processes outside are not read again. A sum over a changing set of processes would
+//! decrease when one ends. This sum does not, because the kernel adds a child's counters to its parent when the parent
+//! waits for it. If the parent does not wait (it ignores `SIGCHLD`), the last known counters are kept. The parent's
+//! count of its children's page faults tells the two cases apart: it grows only by waiting.
 //!
-//! The tree changes while it is read. Parents are read before their children, so that a child is never counted both by
-//! itself and in its parent; where one turns out to be gone, every process that may have waited for it is read again, and then the
-//! rest, until nothing is gone any more.
+//! The tree changes while it is read. Parents are read before their children, so a child is never counted both by
+//! itself and in its parent. If a process turns out to be gone, every process that may have waited for it is read
+//! again, and then the rest, until no process has gone meanwhile.
 //!
-//! The I/O of a process of another user cannot be read, nor, but for root, that of one that has ended and has
-//! not been waited for. It is known once that has been done, since it is then in the numbers of its parent.
+//! The I/O of another user's process is unreadable, and for users other than root so is that of a process that has
+//! ended and has not been waited for. It becomes known by the wait, which adds it to the counters of the parent.
 //!
-//! Limits: a process whose parent does not wait for it and that lives between two ticks is not seen; the I/O delay of a
-//! thread is that of its last tick; a child that ends while the tree is being read may show up one tick later.
+//! Limits: a process that lives between two ticks is missed if its parent does not wait for it; the I/O delay of a
+//! thread is that of its last tick; a child that ends while the tree is being read may appear one tick later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::ledger::{Counters, Standing, TreeReading};
 use crate::member::{Member, Reader};
 use crate::source::process::Stat;
 
-/// A process that ended, remembered for a while for the sake of children that turn out to have ended too.
+/// A process that ended, remembered for a while because its children may turn out to have ended too.
 #[derive(Debug)]
 struct Departed {
     parent: u32,
@@ -33,7 +33,7 @@ struct Departed {
     at_look: u64,
 }
 
-/// How often the tree is read again at one look while its processes go on ending; more would be a look without an end.
+/// Limit on passes over the tree per look if processes keep ending, to bound the time of a look.
 const MAX_PASSES: usize = 8;
 
 #[derive(Debug)]
@@ -47,16 +47,16 @@ pub(crate) struct Tree {
     /// Processes that ended in this look or the one before.
     departed: HashMap<u32, Departed>,
     n_looks: u64,
-    /// Sums of processes that ended and are in no other process's numbers.
+    /// Sums of processes that ended and that no other process's counters include.
     gone: Counters,
-    /// Processes that ended and whose I/O could not be read to the end and is in no other process's numbers.
+    /// Processes that ended with unread I/O that no other process's counters include.
     n_lost: u64,
     last: Counters,
     peak: Standing,
 }
 
 impl Tree {
-    /// The tree below a process, that one included or not.
+    /// The tree below `root`, with or without `root` itself.
     pub(crate) fn new(proc: &Path, root: u32, with_root: bool) -> Self {
         let mut tree = Self {
             reader: Reader::new(proc),
@@ -77,14 +77,14 @@ impl Tree {
         tree
     }
 
-    /// Leaves the I/O of the calling thread out of the sums, when it belongs to the tree.
+    /// Excludes the I/O of the calling thread from the sums, if it belongs to the tree.
     pub(crate) fn leave_out_this_thread(&mut self) {
         if self.with_root && self.root == std::process::id() {
             self.reader.leave_out_this_thread();
         }
     }
 
-    /// Looks at the tree: the sums since its processes began, and what it is at this moment.
+    /// Reads the tree: the totals since its processes began, and the current state.
     pub(crate) fn look(&mut self) -> TreeReading {
         let listed = self.reader.list();
         self.outside.retain(|pid| listed.binary_search(pid).is_ok());
@@ -108,28 +108,28 @@ impl Tree {
         TreeReading { counters: self.last, standing, delay: self.reader.delay }
     }
 
-    /// The most there was of everything at any one tick.
+    /// The maximum of each quantity at any tick.
     pub(crate) fn peak(&self) -> Standing {
         self.peak
     }
 
-    /// How many processes are alive, as last seen.
+    /// Number of live processes, as last seen.
     pub(crate) fn n_alive(&self) -> usize {
         self.alive().count()
     }
 
-    /// The processes that are alive, as last seen.
+    /// The live processes, as last seen.
     pub(crate) fn alive(&self) -> impl Iterator<Item = u32> {
         self.members.iter().filter(|(_, member)| !member.stat.is_zombie).map(|(pid, _)| *pid)
     }
 
-    /// Processes whose I/O is not among the sums, or not all of it, as last seen.
+    /// Number of processes whose I/O is missing from the sums, at least in part, as last seen.
     pub(crate) fn n_unknown(&self) -> u64 {
         self.n_lost + self.standing().n_hidden
     }
 
-    /// Reads a child of this process that has ended, for the last time, and lets the caller wait for it. What it did is
-    /// kept, since waiting adds it to this process's numbers, which are not among the tree's.
+    /// Reads an ended child of this process for the last time and lets the caller wait for it. The child's counters are
+    /// kept, because the wait adds them to this process's, which are not part of the tree.
     pub(crate) fn bury(&mut self, pid: u32, wait: impl FnOnce()) {
         let mut member = self.members.remove(&pid).unwrap_or_default();
         let is_read = self.reader.read(pid, &mut member) && !member.hidden;
@@ -148,7 +148,7 @@ impl Tree {
         self.peak.n_processes = self.peak.n_processes.max(1);
     }
 
-    /// Decides whether a process belongs to the tree, by the first of its ancestors that is known.
+    /// Decides by its first known ancestor whether a process belongs to the tree.
     fn admit(&mut self, pid: u32) {
         let (mut line, mut at): (Vec<(u32, Stat)>, u32) = (Vec::new(), pid);
         let belongs = loop {
@@ -163,7 +163,7 @@ impl Tree {
                     line.push((at, stat));
                     at = stat.parent;
                 }
-                // It is gone already.
+                // It has already ended.
                 Err(_) => return,
             }
         };
@@ -174,7 +174,8 @@ impl Tree {
         }
     }
 
-    /// Reads all members, those that began earlier first: a child never began before its parent. Those that are gone.
+    /// Reads all members in order of their start, because a child never starts before its parent. Returns those that
+    /// are gone.
     fn refresh(&mut self) -> BTreeMap<u32, Member> {
         let mut members: Vec<(u32, Member)> = std::mem::take(&mut self.members).into_iter().collect();
         members.sort_by_key(|(pid, member)| (member.stat.started, *pid));
@@ -191,7 +192,7 @@ impl Tree {
         vanished
     }
 
-    /// Keeps the last numbers of processes that nobody waited for, which the kernel adds to no parent.
+    /// Keeps the last counters of processes that nobody waited for, which the kernel adds to no parent.
     fn settle(&mut self, vanished: &BTreeMap<u32, Member>) {
         let mut read_again = HashSet::new();
         for member in vanished.values() {
@@ -199,13 +200,13 @@ impl Tree {
             if read_again.insert(heir)
                 && let Some(mut waiter) = self.members.remove(&heir)
             {
-                // Now that the child is gone for sure, what it did is in here if it was waited for.
+                // The child is gone for sure now, so the heir's counters include it if it was waited for.
                 self.reader.read(heir, &mut waiter);
                 self.members.insert(heir, waiter);
             }
             let mut kept = member.counters();
             if self.was_waited_for(heir, member) {
-                // The kernel hands on everything but the delay.
+                // The kernel passes on everything but the delay.
                 kept = Counters { delay_ticks: kept.delay_ticks, ..Counters::default() };
             } else if member.hidden {
                 self.n_lost += 1;
@@ -214,9 +215,9 @@ impl Tree {
         }
     }
 
-    /// Who has the numbers of a process that is gone, or of a child of it: its nearest ancestor that is not.
+    /// The process that inherits the counters of a process that is gone: its nearest living ancestor.
     fn heir_of(&self, mut pid: u32) -> u32 {
-        // A number that is used again could make a circle.
+        // Reused numbers could form a cycle.
         for _ in 0..self.departed.len() {
             match self.departed.get(&pid) {
                 Some(Departed { parent, buried_faults: None, .. }) if !self.members.contains_key(&pid) => pid = *parent,
@@ -226,7 +227,7 @@ impl Tree {
         pid
     }
 
-    /// Whether the faults of a process that is gone have been handed to its heir.
+    /// Whether the faults of a process that is gone have been added to its heir.
     fn was_waited_for(&mut self, heir: u32, gone: &Member) -> bool {
         let faults = gone.stat.minor_faults[0] + gone.stat.minor_faults[1];
         if let Some(heir) = self.members.get_mut(&heir) {
@@ -265,7 +266,7 @@ mod tests {
             Self(tempfile::tempdir().unwrap())
         }
 
-        /// A process: its parent, its faults and those of its children, and the bytes it wrote.
+        /// Writes a process: its parent, its faults and those of its children, and the bytes it wrote.
         fn put(&self, pid: u32, parent: u32, faults: [u64; 2], written: u64) {
             let dir = self.0.path().join(pid.to_string());
             std::fs::create_dir_all(&dir).unwrap();
@@ -347,7 +348,7 @@ mod tests {
         let path = proc.0.path().join("11/stat");
         let text = std::fs::read_to_string(&path).unwrap().replace(" 1 0 11 0 ", " 1 0 99 0 ");
         std::fs::write(path, text).unwrap();
-        assert_eq!(written(&mut tree), (101, 1), "the first one is kept");
+        assert_eq!(written(&mut tree), (101, 1), "the first one stays counted");
         assert_eq!(written(&mut tree), (106, 2), "the second one is new");
     }
 
@@ -362,7 +363,7 @@ mod tests {
         assert_eq!(written(&mut tree), (130, 0));
         proc.put(12, 10, [3, 0], 7);
         tree.bury(12, || proc.end(12));
-        assert_eq!(written(&mut tree), (137, 0), "also one that no tick has seen");
+        assert_eq!(written(&mut tree), (137, 0), "including one that no tick has seen");
         assert_eq!(tree.peak().n_processes, 1);
     }
 

@@ -1,11 +1,11 @@
-//! A finished batch, lent to the consumer where it was written.
+//! A finished batch, lent to the consumer in place.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::exec::worker::Shared;
 
-/// Samples side by side in memory. Dropping it gives its slots back to the workers.
+/// A group of samples, contiguous in memory. Dropping it returns its slots to the workers.
 pub struct Batch {
     pub(crate) shared: Arc<Shared>,
     pub(crate) place: i64,
@@ -24,7 +24,7 @@ impl Batch {
         self.shared.source.index.samples_per_slot()
     }
 
-    /// Never true: the iterator yields no empty batch.
+    /// Always false: the iterator never yields an empty batch.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
@@ -54,17 +54,17 @@ impl Batch {
         &self.labels
     }
 
-    /// The samples' indices in the source; of streamed ones, the slots'.
+    /// The samples' indices in the source; for streamed samples, the slots' indices.
     pub fn samples(&self) -> &[u32] {
         &self.samples
     }
 
-    /// The display name of the sample (for streamed samples, the slot) at a place of this batch.
+    /// The display name of the sample at `place` in this batch; for streamed samples, of its slot.
     pub fn name_of(&self, place: usize) -> String {
         self.shared.source.name_of(self.samples[place])
     }
 
-    /// The labels as rows of zeros with a single one; empty unless [`one_hot`](crate::Mapped::one_hot) was asked for.
+    /// The labels as one-hot rows; empty unless [`one_hot`](crate::Mapped::one_hot) is set.
     pub fn one_hot(&self) -> &[f32] {
         &self.one_hot
     }
@@ -76,7 +76,8 @@ impl Drop for Batch {
     }
 }
 
-/// The memory that all batches of an iterator lie in. It stays where it is as long as this lives, even after the iterator.
+/// The memory of all batches of an iterator. It keeps its address as long as this value lives, even after the iterator
+/// is dropped.
 #[derive(Clone)]
 pub struct BatchMemory {
     pub(crate) shared: Arc<Shared>,

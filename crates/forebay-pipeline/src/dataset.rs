@@ -1,4 +1,4 @@
-//! The lazy description of a pipeline: what a user writes, and what `iter()` then starts.
+//! The lazy description of a pipeline, which `iter()` starts.
 
 use std::sync::Arc;
 
@@ -13,19 +13,20 @@ use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, Shu
 use crate::stage_cache::CacheAt;
 use crate::state::State;
 
-/// Samples in an order. Nothing is read before [`Batched::iter`].
+/// Samples in an order. [`Batched::iter`] is the first to read any.
 #[derive(Clone)]
 pub struct Dataset {
     pub(crate) source: Source,
     pub(crate) chain: Chain,
     raw_cache: Option<CacheAt>,
-    /// The first stage that is not allowed at its place; reported when iteration starts, so the builder needs no `Result`.
+    /// The first stage that is invalid at its position. Reported when iteration starts, so the builder needs no
+    /// `Result`.
     refused: Option<(&'static str, String)>,
     shuffled_whole: bool,
 }
 
 impl Dataset {
-    /// All samples of a source, in its own order.
+    /// All samples of a source, in the source's order.
     pub fn new(source: Source) -> Self {
         let chain = Chain::new(Arc::clone(&source.index));
         Self { source, chain, raw_cache: None, refused: None, shuffled_whole: false }
@@ -39,45 +40,47 @@ impl Dataset {
         self
     }
 
-    /// Random order of the whole epoch, a new one each epoch.
+    /// Shuffles the whole epoch, differently in each epoch.
     #[must_use]
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffled_whole = true;
         self.then("shuffle", Shuffle { seed })
     }
 
-    /// Random order within a sliding buffer of `size` samples: of indices, so that a large buffer costs little memory.
+    /// Shuffles within a sliding buffer of `size` samples. It buffers indices, so a large buffer needs little memory.
     #[must_use]
     pub fn shuffle_buffer(self, size: usize, seed: u64) -> Self {
         self.then("shuffle_buffer", ShuffleBuffer { seed, size })
     }
 
-    /// Random order of the groups (shards, or class folders), each one's samples staying together.
+    /// Shuffles the groups (shards or class folders); the samples of a group stay together.
     #[must_use]
     pub fn shuffle_groups(self, seed: u64) -> Self {
         self.then("shuffle_groups", ShuffleGroups { seed })
     }
 
-    /// Samples of `cycle` groups by turns, `block` at a time. Reading in parallel is what [`Mapped::threads`] and
-    /// [`Mapped::readers`] say; they take neighbouring samples of a shard in one read.
+    /// Alternates between `cycle` groups, taking `block` samples from each in turn. This changes only the order; reads
+    /// run in parallel on [`Mapped::threads`] and [`Mapped::readers`], which read neighbouring samples of a shard at
+    /// once.
     #[must_use]
     pub fn interleave(self, cycle: usize, block: usize) -> Self {
         self.then("interleave", Interleave { cycle, block })
     }
 
-    /// The part of rank `rank` of `of`: parts are disjoint and cover everything.
+    /// The part of rank `rank` out of `of`. Parts are disjoint and together cover all samples.
     #[must_use]
     pub fn shard(self, rank: u64, of: u64) -> Self {
         self.then("shard", Shard { rank, of })
     }
 
-    /// All but `n` samples that `seed` chooses, the same ones in every epoch: those of [`held_out`](Self::held_out).
+    /// All samples except the `n` that `seed` selects for [`held_out`](Self::held_out), which are the same in every
+    /// epoch.
     #[must_use]
     pub fn hold_out(self, n: u64, seed: u64) -> Self {
         self.then("hold_out", Split { seed, n, chosen: false })
     }
 
-    /// Nothing but the `n` samples that [`hold_out`](Self::hold_out) leaves out.
+    /// Only the `n` samples that [`hold_out`](Self::hold_out) leaves out.
     #[must_use]
     pub fn held_out(self, n: u64, seed: u64) -> Self {
         self.then("held_out", Split { seed, n, chosen: true })
@@ -93,7 +96,7 @@ impl Dataset {
         self.then("skip", Skip { n })
     }
 
-    /// `n` epochs one after the other; batches may span their borders.
+    /// `n` consecutive epochs; batches may span their boundaries.
     #[must_use]
     pub fn repeat(self, n: u64) -> Self {
         self.then("repeat", Repeat { n: Some(n) })
@@ -104,31 +107,31 @@ impl Dataset {
         self.then("repeat_forever", Repeat { n: None })
     }
 
-    /// Keeps the samples' bytes once they were read.
+    /// Keeps the samples' bytes after the first read.
     #[must_use]
     pub fn cache(mut self, at: CacheAt) -> Self {
         self.raw_cache = Some(at);
         self
     }
 
-    /// Reads through another storage: a shaped or counted one.
+    /// Reads through another storage, such as a shaped or counted one.
     #[must_use]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.source = self.source.with_storage(storage);
         self
     }
 
-    /// Whether samples can be read in any order at the price of one read each: not so in compressed shards.
+    /// Whether any sample can be reached with a single read; false for compressed shards.
     pub fn packing_is_seekable(&self) -> bool {
         !matches!(self.source.index.packing, Packing::CompressedTfRecord(_) | Packing::CompressedTar(_))
     }
 
-    /// How many samples there are; `None` when they never end.
+    /// Number of samples; `None` if endless.
     pub fn n_samples(&self) -> Option<u64> {
         self.chain.len()
     }
 
-    /// The order itself: the samples' indices, without reading any.
+    /// The order: the samples' indices, without reading any sample.
     pub fn order(&self) -> impl Iterator<Item = u32> + use<> {
         let mut sequence = self.chain.open(0);
         std::iter::from_fn(move || sequence.next())
@@ -148,7 +151,8 @@ impl Dataset {
         }
     }
 
-    /// Makes samples of `sample_bytes` bytes by a function that writes each into its slot. Each thread has a clone of it.
+    /// Makes samples of `sample_bytes` bytes with a function that writes each one into its slot. Each thread gets a
+    /// clone of the function.
     pub fn map_fn<F>(self, sample_bytes: usize, function: F) -> Mapped
     where
         F: Fn(Sample<'_>, &mut [u8]) -> Result<(), String> + Clone + Send + Sync + 'static,
@@ -166,19 +170,19 @@ impl Dataset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
     Fixed(usize),
-    /// Tuned while running; see [`Tuning`](crate::Tuning). With separate readers: one per core.
+    /// Tuned at run time; see [`Tuning`](crate::Tuning). With separate readers: one per core.
     Auto,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorPolicy {
-    /// The iterator yields the error in the sample's place and goes on after it.
+    /// The iterator yields the error in the sample's place and then continues.
     Fail,
     /// The sample is left out and counted; the first `keep` failures are kept.
     Ignore { keep: usize },
 }
 
-/// A dataset and what is done to its samples.
+/// A dataset and the processing of its samples.
 #[derive(Clone)]
 pub struct Mapped {
     pub(crate) dataset: Dataset,
@@ -192,55 +196,55 @@ pub struct Mapped {
     pub(crate) mapped_shards: bool,
 }
 
-/// Failures that `ignore_errors` keeps with their reasons; further ones are only counted, which bounds the memory.
+/// Failures that `ignore_errors` keeps with their reasons. Later ones are only counted, to bound the memory.
 const KEPT_FAILURES: usize = 100;
 
 impl Mapped {
-    /// How many private threads make samples; one by default.
+    /// Number of worker threads; 1 by default.
     #[must_use]
     pub fn threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
         self
     }
 
-    /// How many threads only read, ahead of those that decode; 0 (the default) lets every thread do both. Cold files
-    /// want many readers, decoding wants one thread per core.
+    /// Number of threads that only read, ahead of the decoding threads; with 0 (the default) every thread does both.
+    /// Cold files need many readers; decoding needs one thread per core.
     #[must_use]
     pub fn readers(mut self, n: usize) -> Self {
         self.readers = n;
         self
     }
 
-    /// Samples come in the order in which their bytes arrive: a slow one delays no other, but the order, and with it the
-    /// state, is no longer determined.
+    /// Delivers samples in the order in which their bytes arrive. A slow sample then delays no other, but the order is
+    /// not deterministic and the iterator's state cannot be saved.
     #[must_use]
     pub fn first_come(mut self) -> Self {
         self.deterministic = false;
         self
     }
 
-    /// Samples that fail are left out and counted; which and why is kept for the first hundred.
+    /// Leaves out and counts samples that fail; keeps name and reason of the first hundred.
     #[must_use]
     pub fn ignore_errors(mut self) -> Self {
         self.errors = ErrorPolicy::Ignore { keep: KEPT_FAILURES };
         self
     }
 
-    /// Keeps the samples after `map`, so later epochs skip both reading and decoding.
+    /// Keeps the samples after `map`, so later epochs skip reading and decoding.
     #[must_use]
     pub fn cache(mut self, at: CacheAt) -> Self {
         self.made_cache = Some(at);
         self
     }
 
-    /// Labels also as rows of `classes` zeros with a single one.
+    /// Delivers labels also as one-hot rows of `classes` values.
     #[must_use]
     pub fn one_hot(mut self, classes: usize) -> Self {
         self.one_hot = Some(classes);
         self
     }
 
-    /// Pre-decoded shards are mapped into memory instead of being read.
+    /// Maps pre-decoded shards into memory instead of reading them.
     #[must_use]
     pub fn map_shards(mut self) -> Self {
         self.mapped_shards = true;
@@ -261,7 +265,7 @@ impl Mapped {
     }
 }
 
-/// A complete pipeline. [`iter`](Self::iter) may be called more than once; each call starts threads of its own.
+/// A complete pipeline. [`iter`](Self::iter) may be called more than once; each call starts its own threads.
 #[derive(Clone)]
 pub struct Batched {
     pub(crate) mapped: Mapped,
@@ -274,51 +278,52 @@ pub struct Batched {
 }
 
 impl Batched {
-    /// Leaves out a last batch that is not full.
+    /// Drops a last batch that is not full.
     #[must_use]
     pub fn drop_remainder(mut self) -> Self {
         self.drop_remainder = true;
         self
     }
 
-    /// Batches made ahead of the consumer. With 0, work is done only while the consumer waits for it.
+    /// Number of batches prepared ahead of the consumer. With 0, workers run only while the consumer waits.
     #[must_use]
     pub fn prefetch(mut self, n: usize) -> Self {
         self.prefetch = n;
         self
     }
 
-    /// Ends after `n` batches, and makes no sample that none of them holds.
+    /// Ends after `n` batches; samples beyond them are not made.
     #[must_use]
     pub fn at_most(mut self, n: u64) -> Self {
         self.at_most = n;
         self
     }
 
-    /// Slots that may be filled before the first batch is asked for.
+    /// Number of slots that may be filled before the consumer asks for the first batch.
     pub(crate) fn first_limit(&self) -> u64 {
         (self.prefetch as u64).min(self.at_most) * self.slots_per_batch() as u64
     }
 
-    /// Slots of a batch: fewer than samples where several share one.
+    /// Slots per batch; fewer than samples if samples share slots.
     pub(crate) fn slots_per_batch(&self) -> usize {
         self.batch / self.mapped.dataset.source.index.samples_per_slot()
     }
 
-    /// How many batches the consumer may hold at the same time beside those made ahead; 1 by default. With 0, one that it holds is one
-    /// of those, which is enough for a consumer that copies each batch away and drops it at once.
+    /// Number of batches that the consumer may hold in addition to those prepared ahead; 1 by default. With 0, a held
+    /// batch counts as one of those prepared ahead, which is enough for a consumer that copies each batch and drops it
+    /// at once.
     #[must_use]
     pub fn hold(mut self, n: usize) -> Self {
         self.hold = n;
         self
     }
 
-    /// Batches that the ring has memory for.
+    /// Number of batches that the ring has memory for.
     pub(crate) fn n_buffers(&self) -> usize {
         self.prefetch.saturating_add(self.hold).max(1)
     }
 
-    /// Times waits and work on another clock: tests use a manual one.
+    /// Measures waits and work with another clock, such as a manual one in tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -328,21 +333,23 @@ impl Batched {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the stages do not fit together, or the memory for the batches cannot be had.
+    /// If the stages do not fit together, or the memory for the batches cannot be allocated.
     pub fn iter(&self) -> Result<Batches, Error> {
         self.iter_at(0)
     }
 
-    /// Starts the threads at the exact next sample of a saved state.
+    /// Starts the threads at the next sample after a saved state.
     ///
     /// # Errors
-    /// As [`iter`](Self::iter), and when the state was saved by another pipeline.
+    /// As for [`iter`](Self::iter), and if another pipeline saved the state.
     pub fn iter_from(&self, state: &State) -> Result<Batches, Error> {
         if state.version != State::VERSION {
-            return Err(Error::State { reason: format!("version {} is not known", state.version) });
+            return Err(Error::State { reason: format!("version {} is not supported", state.version) });
         }
         if state.fingerprint != self.fingerprint() {
-            return Err(Error::State { reason: "its source, seeds or order of stages differ".to_owned() });
+            return Err(Error::State {
+                reason: "it belongs to a pipeline with a different source, seeds or stages".to_owned(),
+            });
         }
         self.iter_at(state.position)
     }
@@ -352,18 +359,18 @@ impl Batched {
         Batches::start(self, position)
     }
 
-    /// What the order depends on: source and stages. States can be exchanged between pipelines of the same one.
+    /// Identifies what the order depends on: source and stages. Pipelines with equal fingerprints can exchange states.
     pub fn fingerprint(&self) -> u64 {
         self.mapped.dataset.fingerprint()
     }
 
-    /// Where bytes as they were read are kept, and the fingerprint that tells them from others.
+    /// The cache of samples as read, and the fingerprint that identifies them.
     pub(crate) fn raw_cache(&self) -> Option<(&CacheAt, u64)> {
         let dataset = &self.mapped.dataset;
         dataset.raw_cache.as_ref().map(|at| (at, dataset.source.index.fingerprint()))
     }
 
-    /// Where finished samples are kept, and the fingerprint that tells them from others.
+    /// The cache of finished samples, and the fingerprint that identifies them.
     pub(crate) fn made_cache(&self) -> Option<(&CacheAt, u64)> {
         let mut hash = Fnv(self.mapped.dataset.source.index.fingerprint());
         hash.bytes(self.mapped.map.description().unwrap_or_default().as_bytes());
@@ -376,35 +383,35 @@ impl Batched {
             return Err(Error::Plan { stage, reason: reason.clone() });
         }
         if self.batch == 0 {
-            return Err(Error::Plan { stage: "batch", reason: "a batch holds at least one sample".to_owned() });
+            return Err(Error::Plan { stage: "batch", reason: "must be at least 1".to_owned() });
         }
         let per_slot = dataset.source.index.samples_per_slot();
         if !self.batch.is_multiple_of(per_slot) {
-            let reason = format!("{} samples are not a whole number of slots of {per_slot}", self.batch);
+            let reason = format!("{} samples are not a multiple of the {per_slot} samples per slot", self.batch);
             return Err(Error::Plan { stage: "batch", reason });
         }
         if self.mapped.threads == Threads::Fixed(0) {
-            return Err(Error::Plan { stage: "threads", reason: "at least one thread is needed".to_owned() });
+            return Err(Error::Plan { stage: "threads", reason: "must be at least 1".to_owned() });
         }
         if matches!(self.mapped.made_cache, Some(CacheAt::File { .. })) && self.mapped.map.description().is_none() {
-            let reason = "a function's samples cannot be recognised in a file by a later run: implement Map, with a \
-                          description, or cache in memory or before map()";
+            let reason = "a later run cannot identify a closure's samples in a file; implement Map with a \
+                          description, cache in memory, or cache before map()";
             return Err(Error::Plan { stage: "cache", reason: reason.to_owned() });
         }
         if self.mapped.one_hot == Some(0) {
-            return Err(Error::Plan { stage: "one_hot", reason: "there is at least one class".to_owned() });
+            return Err(Error::Plan { stage: "one_hot", reason: "must be at least 1".to_owned() });
         }
         if dataset.source.n_samples() > u32::MAX as usize {
-            return Err(Error::Plan { stage: "source", reason: "more than 2^32 samples are not supported".to_owned() });
+            return Err(Error::Plan { stage: "source", reason: "at most 2^32 samples are supported".to_owned() });
         }
         if self.mapped.map.sample_bytes() == 0 {
-            return Err(Error::Plan { stage: "map", reason: "a sample takes at least one byte".to_owned() });
+            return Err(Error::Plan { stage: "map", reason: "samples must have at least one byte".to_owned() });
         }
         if self.mapped.map.wants_images() && !dataset.source.image_candidates.is_empty() {
             return Err(dataset.source.several_images());
         }
         if !dataset.packing_is_seekable() && dataset.shuffled_whole {
-            let reason = "a compressed shard can only be read as a whole, so a full shuffle would expand it for every \
+            let reason = "a compressed shard can only be read as a whole, so a full shuffle would decompress it for every \
                           sample; use shuffle_groups, interleave and shuffle_buffer";
             return Err(Error::Plan { stage: "shuffle", reason: reason.to_owned() });
         }

@@ -1,28 +1,28 @@
-//! What can go wrong with one sample, and with a pipeline as a whole.
+//! Errors of single samples and of pipelines.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
 
 use forebay_units::Bytes;
 
-/// Why one sample could not be made.
+/// Why a sample could not be made.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    #[error("its bytes could not be read")]
+    #[error("cannot be read")]
     Storage(#[source] Arc<forebay_storage::Error>),
-    /// It is larger than a sample may be; it was not read.
+    /// The sample exceeds the size limit and was not read.
     #[error("{size} exceeds the sample size limit of {limit}; raise it with --max-sample-size")]
     TooLarge { size: Bytes, limit: Bytes },
-    /// Its bytes are not what they should be.
-    #[error("its bytes could not be decoded")]
+    /// The bytes are damaged or of an unexpected format.
+    #[error("cannot be decoded")]
     Format(#[source] Arc<forebay_format::Error>),
-    /// The map refused it, for this reason.
+    /// The map rejected the sample, for this reason.
     #[error("{0}")]
     Refused(String),
     #[error("the map function panicked: {0}")]
     Panicked(String),
-    /// One of several samples failed that the map makes together; `name` says which.
+    /// One of several samples that the map makes together failed; `name` identifies it.
     #[error("{name}")]
     Of {
         name: String,
@@ -46,21 +46,21 @@ impl From<forebay_format::Error> for SampleError {
     }
 }
 
-/// One sample that failed: which and why.
+/// A failed sample: its name and the error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("sample {name}")]
 pub struct FailedSample {
     pub index: u32,
-    /// Where it lies: a path, with the offset for a record of a shard.
+    /// A path, with the offset for a record of a shard.
     pub name: String,
     #[source]
     pub error: SampleError,
 }
 
 impl FailedSample {
-    /// What happened, with its causes, in one line for a report.
+    /// The error with its causes, on one line, for a report.
     pub fn reason(&self) -> String {
-        // The outermost words only say which side failed, where there is more to say.
+        // The outermost text only says whether reading or decoding failed, so it is dropped if there is a cause.
         forebay_units::chain(StdError::source(&self.error).unwrap_or(&self.error))
     }
 }
@@ -73,7 +73,7 @@ pub enum Error {
     Plan { stage: &'static str, reason: String },
     #[error("no samples in {what}")]
     Empty { what: String },
-    /// A list, folder or shard is not what it was taken for.
+    /// A list, folder or shard has unexpected contents.
     #[error("{what}")]
     Source {
         what: String,
@@ -86,12 +86,12 @@ pub enum Error {
     /// A sample failed and errors are not ignored.
     #[error(transparent)]
     Sample(#[from] FailedSample),
-    /// A saved state does not belong to this pipeline.
-    #[error("this state was saved by another pipeline: {reason}")]
+    /// A saved state cannot be restored by this pipeline.
+    #[error("cannot resume from this state: {reason}")]
     State { reason: String },
-    /// The consumer holds every batch buffer there is.
+    /// The consumer holds all batch buffers.
     #[error(
-        "all {held} batch buffers are held by the consumer; drop a batch before asking for the next, or allow more with hold()"
+        "the consumer holds all {held} batch buffers; drop a batch before requesting the next, or allow more with hold()"
     )]
     AllHeld { held: usize },
 }

@@ -1,4 +1,4 @@
-//! The running pipeline, seen from the consumer's side.
+//! The running pipeline from the consumer's side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +23,12 @@ use crate::stage_cache::Cache;
 use crate::state::State;
 use crate::stats::{Meter, Stats};
 
-/// The most samples of a shard that one claim takes.
+/// Maximum number of samples of a shard per claim.
 const RUN_SAMPLES: usize = 64;
-/// Compressed shards kept expanded: those of the usual interleave and the next ones.
+/// Compressed shards kept decompressed: those of the usual interleave and the next ones.
 const EXPANDED_SHARDS: usize = 8;
 
-/// How long a consumer waits for a batch.
+/// How long the consumer waits for a batch.
 #[derive(Clone, Copy)]
 enum Patience<'a> {
     Forever,
@@ -45,7 +45,7 @@ pub struct Batches {
     caches: Vec<Arc<Cache>>,
     batch: usize,
     prefetch: u64,
-    /// Batches after which no more are given.
+    /// Maximum number of batches to give.
     at_most: u64,
     drop_remainder: bool,
     errors: ErrorPolicy,
@@ -55,7 +55,7 @@ pub struct Batches {
     /// The end of the last batch given, in slots.
     given: u64,
     gathered: Gathered,
-    /// When a batch was asked for that is not there yet, and what the workers had done by then.
+    /// When a missing batch was first requested, and the workers' times at that moment.
     asked: Option<(u64, Times)>,
     tuner: Option<Tuner>,
     started_ns: u64,
@@ -65,7 +65,7 @@ pub struct Batches {
 #[derive(Default)]
 struct Gathered {
     start: u64,
-    /// The first slot not looked at yet.
+    /// The first slot that has not been examined.
     scan: u64,
     places: Vec<i64>,
     labels: Vec<i64>,
@@ -122,25 +122,25 @@ impl Batches {
         })
     }
 
-    /// Where the iterator stands: after the last batch it gave.
+    /// The position after the last batch given.
     ///
     /// # Errors
-    /// In first-come order there is no such place.
+    /// In first-come order, where the next sample is not determined.
     pub fn state(&self) -> Result<State, Error> {
         if !self.shared.deterministic {
-            let reason = "in first-come order the place of the next sample is not determined".to_owned();
+            let reason = "not available in first-come order: the next sample is not determined".to_owned();
             return Err(Error::Plan { stage: "state", reason });
         }
         let position = self.first_position + self.given;
         Ok(State { version: State::VERSION, fingerprint: self.fingerprint, position })
     }
 
-    /// The memory that all batches lie in, for callers that register (pin) its pages with a device.
+    /// The memory of all batches, for callers that register (pin) its pages with a device.
     pub fn memory(&self) -> BatchMemory {
         BatchMemory { shared: Arc::clone(&self.shared) }
     }
 
-    /// What the tuner has found so far, if it was asked.
+    /// The tuner's findings so far, if it is in use.
     pub fn tuning(&self) -> Option<&Tuning> {
         self.tuner.as_ref().map(Tuner::tuning)
     }
@@ -158,17 +158,17 @@ impl Batches {
         stats
     }
 
-    /// What the workers did while the consumer waited, so far.
+    /// What the workers did so far while the consumer waited.
     pub fn stall_time(&self) -> Times {
         self.stats.stall_time
     }
 
-    /// Bytes moved from storage so far, those of batches still being made included.
+    /// Bytes moved from storage so far, including those of unfinished batches.
     pub fn bytes_read(&self) -> u64 {
         self.shared.dispatch.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// A count of the same that another thread can look at.
+    /// The same count, readable from another thread.
     pub fn meter(&self) -> Meter {
         Meter(Arc::clone(&self.shared))
     }
@@ -179,7 +179,7 @@ impl Batches {
         sum
     }
 
-    /// The next batch, or none once `stop` is set, however much of the batch is missing; another call goes on with it.
+    /// The next batch, or `None` as soon as `stop` is set; a later call continues with the same batch.
     pub fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<Batch, Error>> {
         match self.ask(Patience::Until(stop)) {
             Poll::Ready(outcome) => outcome,
@@ -187,16 +187,18 @@ impl Batches {
         }
     }
 
-    /// The next batch if it is there; asks for it if it is not, and does not wait. Not counted as a wait.
+    /// The next batch if it is ready; otherwise requests it without waiting. Not counted as a wait.
     pub fn poll_next(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         self.asked = None;
         self.gather(Patience::Never)
     }
 
-    /// The next batch if it is there; if it is not, the calling thread is unparked once it is worth asking again, so that one thread can
-    /// wait for many iterators. The time between the first question and the batch is a wait, as that inside `next` is.
+    /// The next batch if it is ready; otherwise the calling thread is unparked when it should ask again, so one thread
+    /// can wait for many iterators. The time from the first request to the batch counts as a wait, as it does inside
+    /// `next`.
     ///
-    /// A finished batch is returned without waking the workers, which takes longer than all the rest; call `go_on` for that.
+    /// Returns a finished batch without waking the workers, because that would take longer than everything else; call
+    /// `go_on` for it.
     pub fn poll_waking(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         if self.asked.is_some() && self.shared.dispatch.awaits_still() {
             return Poll::Pending;
@@ -204,7 +206,8 @@ impl Batches {
         self.ask(Patience::Woken)
     }
 
-    /// Lets the workers go on to the end of the prefetch behind the batch given last. Asking for the next batch does so too.
+    /// Lets the workers continue to the end of the prefetch after the last batch given. Requesting the next batch does
+    /// the same.
     pub fn go_on(&self) {
         let left = self.at_most - self.stats.n_batches;
         self.shared.dispatch.raise_limit(self.gathered.start + self.batch as u64 * self.prefetch.min(left));
@@ -228,7 +231,7 @@ impl Batches {
         outcome
     }
 
-    /// Gathers samples until a batch is full, the data ends or patience does.
+    /// Gathers samples until a batch is full, the data ends or the patience is exhausted.
     fn gather(&mut self, patience: Patience<'_>) -> Poll<Option<Result<Batch, Error>>> {
         if self.stats.n_batches == self.at_most {
             return Poll::Ready(None);
@@ -263,13 +266,13 @@ impl Batches {
         }
     }
 
-    /// Samples to be made ahead of the batch that is asked for: none beyond the last batch.
+    /// Number of samples to make ahead of the requested batch: none beyond the last batch.
     fn ahead(&self) -> u64 {
         let left = self.at_most - self.stats.n_batches - 1;
         self.batch as u64 * self.prefetch.min(left)
     }
 
-    /// Takes in the slots that are finished.
+    /// Takes in the finished slots.
     fn look(&mut self) -> Result<(), Error> {
         let Self { shared, gathered, .. } = self;
         let ring = &shared.dispatch.ring;
@@ -296,7 +299,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Makes room for more slots where holes took it, and says which slot is to be waited for.
+    /// Makes room for more slots if holes used it up, and returns the slot to wait for.
     fn make_room(&mut self) -> Result<u64, Error> {
         let ahead = self.ahead();
         let dispatch = &self.shared.dispatch;
@@ -315,7 +318,7 @@ impl Batches {
             let held = (dispatch.ring.capacity() / self.batch as u64) as usize;
             return Err(Error::AllHeld { held });
         }
-        // What is behind the end is not waited for.
+        // Do not wait beyond the end.
         let last = full.min(limit).min(dispatch.end().unwrap_or(u64::MAX)).max(gathered.scan + 1) - 1;
         let pending = dispatch.ring.state(last) == SlotState::Pending;
         Ok(if pending { last } else { gathered.scan })
@@ -358,7 +361,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         match self.ask(Patience::Forever) {
             Poll::Ready(outcome) => outcome,
-            Poll::Pending => unreachable!("patience without end does not end"),
+            Poll::Pending => unreachable!("unlimited patience never returns Pending"),
         }
     }
 }
@@ -368,7 +371,7 @@ impl Drop for Batches {
         self.shared.dispatch.close();
         self.shared.exchange.close();
         for thread in self.threads.drain(..) {
-            // A worker catches its samples' panics; one of its own would be our bug and has been printed already.
+            // Workers catch the panics of samples. A panic of the worker itself is our bug and was already printed.
             let _ = thread.join();
         }
         self.caches.iter().for_each(|cache| cache.finish());
@@ -378,14 +381,14 @@ impl Drop for Batches {
 fn no_memory(plan: &Batched, error: &std::io::Error) -> Error {
     let n_batches = plan.n_buffers();
     let each = Bytes((plan.slots_per_batch() as u64).saturating_mul(plan.mapped.map.sample_bytes() as u64));
-    let reason = format!("no memory for its buffers, {n_batches} batches of {each}: {error}; lower batch or prefetch");
+    let reason = format!("cannot allocate its buffers ({n_batches} × {each}): {error}; lower batch or prefetch");
     Error::Plan { stage: "batch", reason }
 }
 
 fn one_hot(labels: &[i64], classes: usize) -> Vec<f32> {
     let mut rows = vec![0.0; labels.len() * classes];
     for (row, label) in rows.chunks_mut(classes).zip(labels) {
-        // A label outside the classes, or none, is a row of zeros.
+        // A missing label, or one outside the classes, is a row of zeros.
         if let Some(one) = usize::try_from(*label).ok().and_then(|label| row.get_mut(label)) {
             *one = 1.0;
         }

@@ -1,18 +1,19 @@
-//! How samples become batches: sources, stages, executor, resumable iterators.
+//! Turns samples into batches: sources, stages, executor, resumable iterators.
 //!
 //! A [`Dataset`] is a lazy description; [`Batched::iter`] starts its threads; dropping the iterator joins them. Every
 //! sample is written once, straight into its place in a recycled batch buffer. The order is a pure function of the
-//! seeds, for any number of threads, so the saved [`State`] of an iterator is twenty bytes and exact.
+//! seeds, for any number of threads, so the saved [`State`] of an iterator is exact and takes only twenty bytes.
 //!
-//! It is not a benchmark and knows no command line: it measures itself ([`Stats`]) and leaves the judgement to others.
+//! It is not a benchmark and has no command line: it measures itself ([`Stats`]) and leaves the interpretation to
+//! others.
 //!
 //! # Limits
-//! At most 2^32 samples per source. The index takes 32 bytes per sample and a path per file; everything else is bounded by
-//! (prefetch + hold) batches and a few buffers per thread.
+//! At most 2^32 samples per source. The index takes 32 bytes per sample and a path per file; all other memory is
+//! bounded by (prefetch + hold) batches and a few buffers per thread.
 //!
 //! # Order and errors
-//! A sample that fails under [`ignore_errors`](Mapped::ignore_errors) is left out of the stream, and batches stay full:
-//! they are those of the stream without it. Without it the iterator yields the error in the sample's place.
+//! With [`ignore_errors`](Mapped::ignore_errors), a sample that fails is left out of the stream and batches stay full,
+//! as if the sample did not exist. Otherwise the iterator yields the error in the sample's place.
 //!
 //! ```
 //! use forebay_pipeline::{Dataset, Source, Threads};

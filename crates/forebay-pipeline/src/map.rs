@@ -1,6 +1,6 @@
-//! What is done to a sample: from its bytes to its place in the batch.
+//! Processing a sample: from its bytes to its slot in the batch.
 //!
-//! A [`Map`] is shared and describes the work; each thread gets a [`MapWorker`] of its own with the buffers it reuses.
+//! A [`Map`] is shared and describes the work; each thread gets its own [`MapWorker`] with the buffers it reuses.
 
 use forebay_format::image::{Dtype, ImageDecoder, ImageSpec, Layout, Pixels};
 
@@ -13,25 +13,25 @@ use crate::source::PixelShape;
 pub struct Sample<'a> {
     pub index: u32,
     pub label: i64,
-    /// Its content: an encoded image, a record's payload, pixels.
+    /// Its content: an encoded image, a record's payload, or pixels.
     pub bytes: &'a [u8],
 }
 
-/// The work done on every sample. Shared by all threads; mutable state belongs into the [`MapWorker`].
+/// The processing of every sample. Shared by all threads; mutable state belongs in the [`MapWorker`].
 pub trait Map: Send + Sync {
-    /// How many bytes a sample takes in a batch; all of a slot's, where they share slots.
+    /// Bytes per sample in a batch; bytes per slot if samples share slots.
     fn sample_bytes(&self) -> usize;
 
     fn worker(&self) -> Box<dyn MapWorker>;
 
-    /// Whether it can do nothing with a record that has no image. Such records then fail with what they have instead;
-    /// otherwise they are passed on whole.
+    /// Whether the map needs images. If so, records without an image fail with an error that lists their contents;
+    /// otherwise they are passed whole.
     fn wants_images(&self) -> bool {
         false
     }
 
-    /// What it does, as text by which finished samples in a file are recognised again; `None` when there is none, and
-    /// finished samples are then not kept in files.
+    /// A text that identifies the processing, to recognise finished samples in a cache file; without one, finished
+    /// samples are not kept in files.
     fn description(&self) -> Option<String>;
 }
 
@@ -39,10 +39,10 @@ pub trait MapWorker: Send {
     /// Writes the sample into its slot.
     ///
     /// # Errors
-    /// Anything that makes this sample unusable. A panic counts as an error of this sample.
+    /// Anything that makes the sample unusable. A panic counts as an error of the sample.
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError>;
 
-    /// Bytes that it moved from storage itself since it was last asked.
+    /// Bytes that the map itself moved from storage since the last call.
     fn take_moved(&mut self) -> u64 {
         0
     }
@@ -79,7 +79,7 @@ impl MapWorker for ImageDecoder {
     }
 }
 
-/// Takes pixels that were decoded before, and resizes and converts them where that is asked for.
+/// Takes samples that are already pixels, and resizes and converts them if requested.
 #[derive(Debug, Clone)]
 pub struct TakePixels {
     pub shape: PixelShape,
@@ -120,7 +120,7 @@ impl MapWorker for TakePixelsWorker {
     }
 }
 
-/// Reads and does nothing else: what is left is the cost of I/O. A sample is its length, as eight bytes.
+/// Only reads, so that only the cost of I/O remains. The sample in the batch is its length, as eight bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOnly;
 

@@ -1,4 +1,4 @@
-//! A small seeded generator whose output is part of our contract: the same seed gives the same order for ever.
+//! A small seeded generator whose output is part of the contract: the same seed always gives the same order.
 //!
 //! xoshiro256++ seeded by SplitMix64, both public-domain algorithms by Blackman and Vigna. A library generator may
 //! change its stream between versions, which would change every recorded order.
@@ -11,7 +11,7 @@ pub(crate) struct Rng {
 }
 
 impl Rng {
-    /// The stream for a seed and a stream number (an epoch): neighbouring numbers give unrelated streams.
+    /// The stream for a seed and a stream number (an epoch). Neighbouring numbers give unrelated streams.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let seed = seed ^ stream.wrapping_mul(GOLDEN).rotate_left(17);
         Self { state: [0, 1, 2, 3].map(|index| at(seed, index)) }
@@ -30,7 +30,7 @@ impl Rng {
         result
     }
 
-    /// A number below `bound`, every one equally likely (Lemire's method, with rejection).
+    /// A uniformly distributed number below `bound` (Lemire's method, with rejection).
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = bound as u64;
         let threshold = bound.wrapping_neg() % bound;
@@ -42,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// Puts the items into a random order (Fisher and Yates).
+    /// Shuffles the items (Fisher–Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -1,9 +1,9 @@
-//! Keeping samples once they were made: in memory, or in a file on a given tier.
+//! Caching samples, in memory or in a file on a given tier.
 //!
-//! Before `map` it keeps what was read, after `map` what was decoded. A file cache is written during the first epoch and
-//! committed when that is over; it then serves later epochs and, as its index carries the pipeline's fingerprint, later
-//! runs. The fingerprint knows paths and places, not contents: a dataset that was changed in place needs another file.
-//! When the cache cannot be written, samples are made as before and the reason is kept.
+//! Before `map` it keeps samples as read, after `map` finished ones. A file cache is written during the first epoch and
+//! committed at its end; it then serves later epochs and later runs, because its index holds the pipeline's
+//! fingerprint. The fingerprint covers paths and locations, not contents: a dataset that was changed in place needs
+//! another file. If the cache cannot be written, samples are made as usual and the reason is kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,7 +16,7 @@ use crate::error::SampleError;
 #[derive(Clone)]
 pub enum CacheAt {
     Memory,
-    /// In a file; its index is a second one beside it, with `.index` appended.
+    /// In a file, with an index in a second file with the suffix `.index`.
     File {
         storage: Arc<dyn Storage>,
         path: PathBuf,
@@ -69,7 +69,7 @@ impl Cache {
         }
     }
 
-    /// Puts the sample's bytes into the buffer, if they are kept.
+    /// Copies the sample's bytes into the buffer, if they are cached.
     pub(crate) fn get(&self, sample: u32, into: &mut Buffer) -> Result<bool, SampleError> {
         match &self.store {
             Store::Memory(samples) => {
@@ -86,7 +86,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a sample; a second time it changes nothing.
+    /// Keeps a sample. Keeping it again changes nothing.
     pub(crate) fn put(&self, sample: u32, bytes: &[u8]) {
         match &self.store {
             Store::Memory(samples) => {
@@ -96,19 +96,19 @@ impl Cache {
         }
     }
 
-    /// How many of `bytes` bytes got from the cache were moved from storage.
+    /// The number of bytes moved from storage to get `bytes` bytes from the cache.
     pub(crate) fn moved(&self, bytes: u64) -> u64 {
         if matches!(self.store, Store::File(_)) { bytes } else { 0 }
     }
 
-    /// The iteration is over: what a file cache has got so far is made durable.
+    /// Called at the end of the iteration: makes durable what a file cache has so far.
     pub(crate) fn finish(&self) {
         if let Store::File(file) = &self.store {
             file.commit(&mut file.lock());
         }
     }
 
-    /// Why a file cache could not be kept, if it could not.
+    /// Why a file cache could not be kept, if so.
     pub(crate) fn failure(&self) -> Option<String> {
         match &self.store {
             Store::Memory(_) => None,
@@ -147,7 +147,7 @@ impl FileStore {
         let mut writing = self.lock();
         let Writing::Open { writer, spans, end, kept } = &mut *writing else { return };
         if spans[sample as usize].is_some() {
-            // The sample came round again: the first epoch is over.
+            // The sample comes a second time, so the first epoch is over.
             return self.commit(&mut writing);
         }
         if let Err(error) = writer.write(bytes) {
@@ -181,7 +181,7 @@ impl FileStore {
         writer: Box<dyn Writer>,
         spans: &[Option<(u64, u64)>],
     ) -> Result<Box<dyn Object>, forebay_storage::Error> {
-        // An index of an older file must never meet the new data, so it goes first.
+        // Remove the index of an older file first: it must never be paired with the new data.
         let index = index_path(&self.path);
         match self.storage.remove(&index) {
             Err(forebay_storage::Error::NotFound { .. }) | Ok(()) => {}
@@ -203,7 +203,7 @@ fn index_path(path: &Path) -> PathBuf {
 
 const MAGIC: &[u8; 8] = b"FBCACHE1";
 
-/// Magic, fingerprint, then offset and length + 1 of every sample (0 for one that is not kept), then the hash of it all.
+/// Magic, fingerprint, offset and length + 1 of every sample (0 if not kept), then the hash of everything before.
 fn index_bytes(fingerprint: u64, spans: &[Option<(u64, u64)>]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(fingerprint.to_le_bytes());
@@ -216,7 +216,7 @@ fn index_bytes(fingerprint: u64, spans: &[Option<(u64, u64)>]) -> Vec<u8> {
     bytes
 }
 
-/// A cache of an earlier run, if it is whole and of the same pipeline.
+/// The cache of an earlier run, if it is complete and of the same pipeline.
 fn load(storage: &dyn Storage, path: &Path, fingerprint: u64, n_samples: usize) -> Option<Ready> {
     let mut buffer = Buffer::default();
     storage.open(&index_path(path)).ok()?.read_all(&mut buffer).ok()?;

@@ -1,15 +1,15 @@
-//! Where an iterator stands, small enough to put into any checkpoint.
+//! The position of an iterator, small enough for any checkpoint.
 
 use serde::{Deserialize, Serialize};
 
-/// The place of the next sample. Valid for any number of threads, any batch size and any prefetch.
+/// The position of the next sample. Valid for any number of threads, any batch size and any prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// [`VERSION`](Self::VERSION) of the writer; states of other versions are refused.
+    /// [`VERSION`](Self::VERSION) of the writer; other versions are refused.
     pub version: u32,
-    /// What the order depends on: source and stages.
+    /// Identifies what the order depends on: source and stages.
     pub fingerprint: u64,
-    /// Samples of the order that are used up, failed ones included.
+    /// Number of samples consumed, including failed ones.
     pub position: u64,
 }
 
@@ -25,7 +25,7 @@ impl State {
         bytes
     }
 
-    /// The state from its bytes; `None` when they are not a state of a known version.
+    /// Decodes a state; `None` if the bytes are not a state of a known version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let version = u32::from_le_bytes(bytes[..4].try_into().ok()?);

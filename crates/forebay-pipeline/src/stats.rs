@@ -1,4 +1,4 @@
-//! What an iterator reports about itself, while it runs and at its end.
+//! Statistics of an iterator, during its run and at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,42 +9,42 @@ use crate::exec::roster::Scheduled;
 use crate::exec::tuner::Tuning;
 use crate::exec::worker::Shared;
 
-/// What an iterator has done so far.
+/// The work of an iterator so far.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     pub wall_ns: u64,
-    /// Inside `next()`, or from `poll_waking`'s first question to the batch.
+    /// Time inside `next()`, or from `poll_waking`'s first request to the batch.
     pub wait_ns: u64,
-    /// Outside of that: the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
+    /// The rest, which is the consumer's own time. `wait_ns + other_ns = wall_ns`, exactly.
     pub other_ns: u64,
-    /// From the start to the first batch, if there was one.
+    /// From the start to the first batch; `None` before that.
     pub first_batch_ns: Option<u64>,
     pub n_batches: u64,
     pub n_samples: u64,
     /// Samples that failed and were left out.
     pub n_failed: u64,
-    /// The first of them, with their reasons.
+    /// The first failures, with their reasons.
     pub failures: Vec<FailedSample>,
-    /// Bytes moved from storage, prefetched ones included.
+    /// Bytes moved from storage, including prefetched ones.
     pub bytes_read: u64,
     pub worker_time: Times,
-    /// Where it went while the consumer waited: what the stall is charged to.
+    /// What the workers did while the consumer waited; the stall is charged to it.
     pub stall_time: Times,
-    /// What the scheduler counted for all threads; `None` where the kernel does not tell.
+    /// The scheduler's counts for all threads; `None` if the kernel does not report them.
     pub scheduled: Option<Scheduled>,
     pub n_threads: usize,
-    /// What the tuner chose, if it was asked.
+    /// The tuner's choice, if it is in use.
     pub tuning: Option<Tuning>,
-    /// Why a file cache could not be kept, if it could not.
+    /// Why a file cache could not be kept, if so.
     pub cache_failure: Option<String>,
 }
 
-/// Counts what an iterator moves, seen from another thread.
+/// Counts the bytes that an iterator moves; readable from another thread.
 #[derive(Clone)]
 pub struct Meter(pub(crate) Arc<Shared>);
 
 impl Meter {
-    /// Bytes moved from storage so far, those of batches still being made included.
+    /// Bytes moved from storage so far, including those of unfinished batches.
     pub fn bytes_read(&self) -> u64 {
         self.0.dispatch.bytes_read.load(Ordering::Relaxed)
     }

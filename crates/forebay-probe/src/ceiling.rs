@@ -1,8 +1,9 @@
-//! Which saved probe is the upper bound of a result.
+//! Choosing the saved probe that is the upper bound of a result.
 //!
-//! A probe counts for the file system it was taken on, identified by type, device, mount point and id. Only cells proven cold are a
-//! ceiling of the device, and only cold results are compared with one: bytes from memory say nothing about a disk. A probe of an
-//! emulated device counts for that device alone: on the same file system if the kernel emulates it, on any if this process does.
+//! A probe applies to the file system it was taken on, identified by type, device, mount point and id. Only cells
+//! proven cold are a ceiling of the device, and only cold results are compared with one: bytes from memory say nothing
+//! about a disk. A probe of an emulated device applies only to that device: on the same file system if the kernel
+//! emulates it, on any if this process does.
 
 use forebay_record::{CacheState, Engine, Environment, IngestCell, ProbeCell, ProbeMode, Record, TierKind};
 
@@ -12,7 +13,7 @@ pub struct Saved {
     pub record: Record<ProbeCell>,
 }
 
-/// Highest rate a probe reached.
+/// Highest rate that a probe reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling {
     /// Megabytes (10^6 bytes) per second.
@@ -21,7 +22,7 @@ pub struct Ceiling {
     pub of: String,
 }
 
-/// Access pattern of a result, which decides the probe modes that bound it.
+/// Access pattern of a result, which determines the probe modes that bound it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     Files,
@@ -34,7 +35,7 @@ impl Load {
         if packing == "files" { Self::Files } else { Self::Shards }
     }
 
-    /// Comparable modes in order of preference: the best cell of the first group that the probe has counts.
+    /// Comparable modes in order of preference: the best cell of the first group that the probe contains counts.
     fn modes(self) -> &'static [&'static [ProbeMode]] {
         use ProbeMode::{Files, RandomRead, SequentialRead, SequentialWrite};
         match self {
@@ -52,18 +53,19 @@ pub struct Tier<'a> {
 }
 
 impl<'a> Tier<'a> {
-    /// Records without a kind predate kernel emulation, so theirs was in-process.
+    /// Records without a kind predate kernel emulation, so their tier was emulated in process.
     pub fn of(name: Option<&'a String>, kind: Option<TierKind>) -> Option<Self> {
         name.map(|name| Self { name, kind: kind.unwrap_or(TierKind::Shaped) })
     }
 
-    /// Whether page-cache hits bypass the device; a shaped one also delays those.
+    /// Whether page-cache hits bypass the device; a device emulated in process delays them too.
     fn is_below_cache(this: Option<Self>) -> bool {
         this.is_none_or(|tier| tier.kind != TierKind::Shaped)
     }
 }
 
-/// Ceiling of the emulated device `tier`, or without one of the file system in `place`; the newest probe that has one counts.
+/// Ceiling of the emulated device `tier`, or without one of the file system in `place`; the newest probe with a ceiling
+/// counts.
 pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: Load) -> Option<Ceiling> {
     let counts = |saved: &&Saved| !Tier::is_below_cache(tier) || is_same_place(&saved.record.environment, place);
     let mut of_place: Vec<&Saved> = saved.iter().filter(counts).collect();
@@ -73,7 +75,7 @@ pub fn pick(saved: &[Saved], place: &Environment, tier: Option<Tier<'_>>, load: 
 
 pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> {
     let counts = |cell: &&ProbeCell| {
-        // For a shaped device, cold and warm describe the disk below it.
+        // For a device emulated in process, cold and warm describe the disk below it.
         let is_its_own = !Tier::is_below_cache(tier) || cell.medium.cache == Some(CacheState::Cold);
         is_its_own && Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier
     };
@@ -84,8 +86,8 @@ pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> 
     })
 }
 
-/// Adds to each cell its ceiling: `forced` if given, otherwise that of the data's file system or emulated tier. A tier without a probe
-/// keeps the ceiling of its profile.
+/// Adds to each cell its ceiling: `forced` if given, otherwise that of the data's file system or emulated tier. A tier
+/// without a probe keeps the ceiling of its profile.
 pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&Saved>) {
     let load = Load::of_packing(&record.dataset.packing);
     let mut n_without = 0;
@@ -103,15 +105,15 @@ pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&S
     }
     if let Some(forced) = forced.filter(|_| n_without > 0) {
         record.notes.push(format!(
-            "the ceiling {} does not apply to every row: not to bytes from memory, and to a tier only if the probe is \
-             of that tier",
+            "the ceiling {} does not apply to every row: it does not cover bytes from memory, and covers a tier only \
+             if the probe is of that tier",
             forced.name
         ));
     }
     record.notes.extend(note_of_excess(&record.cells));
 }
 
-/// Excess over the ceiling, as a fraction, that is still noise; more gets a note.
+/// Excess over the ceiling, as a fraction, up to which it counts as noise; a larger excess gets a note.
 const EXCESS: f64 = 0.05;
 
 fn note_of_excess(cells: &[IngestCell]) -> Option<String> {

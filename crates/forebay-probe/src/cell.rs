@@ -31,7 +31,7 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
         Unit::Mix(mix) => (None, Some(mix.to_string())),
         Unit::File(tree) => (plan.trees[*tree].one_size(), Some(plan.trees[*tree].of.clone())),
     };
-    // The emulated writer buffers like a drive's write cache: its single writes have the latency of the disk below.
+    // The emulated writer buffers like a drive's write cache, so its single writes have the latency of the disk below.
     let is_timed = plan.tier.is_none() || of.mode != ProbeMode::SequentialWrite;
     let buckets = latencies.buckets().filter(|_| is_timed);
     Some(ProbeCell {
@@ -58,7 +58,7 @@ pub(super) fn cell(plan: &Plan, of: &Combination, measured: Measured) -> Option<
 
 fn summary(samples: &[ProbeRepeat], value: fn(&ProbeRepeat) -> f64) -> Summary {
     let values: Vec<f64> = samples.iter().map(value).collect();
-    Summary::of(&values).expect("at least one run, and no rate of it is NaN: its wall time is not zero")
+    Summary::of(&values).expect("at least one run, and no rate is NaN, because wall times are not zero")
 }
 
 fn latency(of: &Histogram) -> Latency {

@@ -1,4 +1,4 @@
-//! Why a probe cannot run, and what the user can do about it.
+//! Errors of a probe, with what the user can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ pub enum Error {
     #[error("{}: neither a folder nor a regular file; name a folder on the disk to be measured", path.escaped())]
     NotAFolder { path: PathBuf },
     #[error(
-        "{}: the probe needs {needed} and {free} are free; give a smaller --size, or another folder",
+        "{}: the probe needs {needed}, but only {free} are free; give a smaller --size, or another folder",
         path.escaped()
     )]
     TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
-    /// Inodes may run out where space does not.
+    /// Inodes may run out before space does.
     #[error(
-        "{}: the probe creates {needed} files and folders and {free} inodes are free; give another folder",
+        "{}: the probe creates {needed} files and folders, but only {free} inodes are free; give another folder",
         path.escaped()
     )]
     TooFewInodes { path: PathBuf, needed: u64, free: u64 },
     #[error(
-        "the buffers need {needed} of memory and {available} are available; give a smaller --block, --depth or --mix"
+        "the buffers need {needed} of memory, but only {available} are available; give a smaller --block, --depth or --mix"
     )]
     TooLittleMemory { needed: Bytes, available: Bytes },
     #[error("{}: this file system does not support direct I/O ({reason}); use --engine sync", path.escaped())]

@@ -1,4 +1,4 @@
-//! The engine `uring` over many files: the open, read and close of each are linked in the kernel.
+//! The engine `uring` for many files: the kernel links open, read and close of each file.
 
 use std::ffi::CString;
 use std::io;
@@ -25,7 +25,7 @@ struct Slot {
     name: CString,
     leaf: usize,
     start: Instant,
-    /// The first error among its three operations, or the length read.
+    /// The first error of its three operations, or the length read.
     outcome: i32,
 }
 
@@ -79,7 +79,7 @@ fn keep_full(
                         failed => outcome = outcome.and(failed),
                     }
                 }
-                // A read cancelled because its open failed reports an error too; the first one is the reason.
+                // A read cancelled because its open failed reports an error too; the first error is the cause.
                 _ if slot.outcome >= 0 => slot.outcome = completion.result(),
                 _ => {}
             }
@@ -88,7 +88,7 @@ fn keep_full(
 }
 
 fn push_chain(ring: &mut IoUring, slot: &mut Slot, number: usize, leaf: usize, leaves: &[Leaf]) {
-    slot.name = CString::new(leaves[leaf].path.as_os_str().as_bytes()).expect("a path that was opened holds no zero");
+    slot.name = CString::new(leaves[leaf].path.as_os_str().as_bytes()).expect("an opened path contains no zero byte");
     (slot.leaf, slot.outcome) = (leaf, 0);
     let target = types::DestinationSlot::try_from_slot_target(number as u32).expect("a slot below the ring's depth");
     let memory = slot.memory.whole_mut();
@@ -104,8 +104,9 @@ fn push_chain(ring: &mut IoUring, slot: &mut Slot, number: usize, leaf: usize, l
         close.build().user_data(tag | CLOSE),
     ];
     slot.start = Instant::now();
-    // SAFETY: name and buffer belong to the slot until its close completes, and `keep_full` returns only after the last.
-    unsafe { ring.submission().push_multiple(&entries) }.expect("the ring holds three entries a slot");
+    // SAFETY: name and buffer belong to the slot until its close completes; `keep_full` returns only after the last
+    // close.
+    unsafe { ring.submission().push_multiple(&entries) }.expect("the ring holds three entries per slot");
 }
 
 fn finish(slot: &Slot, leaves: &[Leaf]) -> Result<(), Error> {

@@ -162,7 +162,7 @@ mod tests {
         let mix: Mix = "4K/25:64K/75".parse().unwrap();
         let mut random = forebay_measure::random(0, 0);
         let small = (0..10_000).filter(|_| mix.draw(&mut random) == 4096).count();
-        assert!((2_300..2_700).contains(&small), "{small} of 10,000, and 2,500 are expected");
+        assert!((2_300..2_700).contains(&small), "{small} of 10,000; 2,500 are expected");
         assert_eq!(mix.largest(), 65_536);
     }
 

@@ -1,4 +1,4 @@
-//! What a probe will do.
+//! A plan: everything that a probe will do.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +14,11 @@ use super::preflight::{self, Target};
 use super::requests::GRAIN;
 use super::settings::{Kind, ProbeSettings};
 
-/// Random and files runs end once everything was read, or after this long: slow devices would take hours.
+/// Limit of a run of random requests or files, which ends earlier once everything was read: slow devices would take
+/// hours.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Limit for trees of a mix of sizes; one like a dataset has as many files as that.
+/// Limit on files in trees of a mix of sizes; a tree like a dataset has as many files as the dataset.
 const TREE_MAX: usize = 1 << 20;
 
 pub(super) const FILES_PER_FOLDER: usize = 1000;
@@ -25,7 +26,7 @@ pub(super) const FILES_PER_FOLDER: usize = 1000;
 /// Each file is read in one request into one buffer.
 const FILE_MAX: u64 = 1 << 30;
 
-/// Fixed: all probes use the same offsets, order and content, so two of them are comparable.
+/// Fixed: all probes use the same offsets, order and content, so their results are comparable.
 pub(super) const SEED: u64 = 0;
 
 #[derive(Debug, Clone)]
@@ -36,10 +37,10 @@ pub struct Like {
 }
 
 impl Like {
-    /// Size mix of a dataset; its files too, if it consists of files or the mode is `files`.
+    /// Size mix of a dataset; also its files, if it consists of files or the mode is `files`.
     ///
     /// # Errors
-    /// When there is no mix, because no sample could be read.
+    /// If there is no mix, because no sample could be read.
     pub fn new(data: &Path, mix: Option<&str>, files: Vec<PathBuf>) -> Result<Self, Error> {
         let named = |reason: String| Error::senseless(format!("{}: {reason}", data.escaped()));
         let mix = mix.ok_or_else(|| named("no readable sample to take sizes from".to_owned()))?;
@@ -79,7 +80,7 @@ impl Tree {
         if self.largest() > FILE_MAX {
             let (largest, limit) = (Bytes(self.largest()), Bytes(FILE_MAX));
             let what =
-                format!("--files is for files up to {limit}, and one has {largest}; use --sequential or --random");
+                format!("--files supports files up to {limit}, but one has {largest}; use --sequential or --random");
             return Err(Error::senseless(what));
         }
         if self.n_bytes() == 0 {
@@ -110,9 +111,9 @@ fn up_to(sizes: impl Iterator<Item = u64>, total: u64) -> Vec<u64> {
 
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Complete: what the user left open has been settled by the target and the imitated dataset.
+    /// Complete: the target and the imitated dataset determine what the user left open.
     pub settings: ProbeSettings,
-    /// A folder on the storage to measure, or a file there; of a file only reads are measured.
+    /// A folder on the storage to measure, or a file there, of which only reads are measured.
     pub target: PathBuf,
     /// Emulated in this process.
     pub tier: Option<Profile>,
@@ -151,11 +152,11 @@ impl Unit {
 }
 
 impl Plan {
-    /// Settles what the settings leave open. The imitated dataset is scanned last, since a large one takes long: an unusable target is
-    /// refused before.
+    /// Determines what the settings leave open. The imitated dataset is scanned last, because a large one takes long:
+    /// an unusable target is refused before.
     ///
     /// # Errors
-    /// When settings contradict one another or the target, or the dataset cannot be imitated.
+    /// If settings contradict one another or the target, or the dataset cannot be imitated.
     pub fn new<E: From<Error>>(
         settings: ProbeSettings,
         target: PathBuf,
@@ -168,7 +169,7 @@ impl Plan {
         plan.settings.size = plan.settings.size.or(len);
         let like = match like {
             Some(look) => {
-                let system = FileSystem::of(&plan.target).context("looking at", &plan.target);
+                let system = FileSystem::of(&plan.target).context("inspecting", &plan.target);
                 preflight::check_target(&plan, Target::of(&plan.target)?, &system?)?;
                 Some(look()?)
             }
@@ -199,7 +200,7 @@ impl Plan {
     /// `advice` completes the error for a request that does not fit into the file.
     pub(super) fn check(&self, advice: &str) -> Result<(), Error> {
         if self.runs < 2 {
-            return Err(Error::senseless("--runs: give at least 2; the first is not kept"));
+            return Err(Error::senseless("--runs: give at least 2; the first run is not kept"));
         }
         if self.tier.is_some() && self.settings.engine.contains(&Engine::Uring) {
             let what =
@@ -220,7 +221,7 @@ impl Plan {
         self.settings.does(kind)
     }
 
-    /// In the one file; 0 if there is none.
+    /// The largest request to the file; 0 if there is no file.
     fn largest_request(&self) -> u64 {
         let of_blocks = self.settings.blocks().iter().map(|block| block.0).filter(|_| self.does(Kind::Sequential));
         let pieces = self.settings.pieces().into_iter().filter(|_| self.does(Kind::Random));
@@ -233,7 +234,7 @@ impl Plan {
         size - size % GRAIN
     }
 
-    /// For the combination that needs the most.
+    /// For the combination that needs most.
     pub(super) fn buffer_bytes(&self) -> u64 {
         let of_files = self.trees.iter().map(Tree::largest).max().unwrap_or(0);
         let largest = self.largest_request().max(of_files) + GRAIN;
@@ -264,7 +265,7 @@ impl Plan {
         self.does(Kind::Random) && !self.does(Kind::Sequential)
     }
 
-    /// In the order of a round; each write comes right before the read of what it wrote.
+    /// In the order of a round; each write comes right before the read of the same file.
     pub(super) fn combinations(&self, engines: &[Engine], may_write: bool) -> Vec<Combination> {
         let mut cells = Vec::new();
         let mut each = |units: &[Unit], modes: &[ProbeMode]| {

@@ -16,13 +16,13 @@ use super::settings::Kind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Folder,
-    /// Its length; it is only read.
+    /// Its length; the file is only read.
     File(u64),
 }
 
 impl Target {
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
-        let found = fs::metadata(path).context("looking at", path)?;
+        let found = fs::metadata(path).context("inspecting", path)?;
         match () {
             () if found.is_dir() => Ok(Self::Folder),
             () if found.is_file() => Ok(Self::File(found.len())),
@@ -31,7 +31,7 @@ impl Target {
     }
 }
 
-/// Checks that need no file: whether the plan fits its target, the disk and the memory.
+/// Checks that need no file: whether the plan fits the target, the disk and the memory.
 pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Option<Memory>) -> Result<(), Error> {
     plan.check(match target {
         Target::File(len) if plan.settings.file_size().0 >= len => "give a smaller --block or --mix, or a larger file",
@@ -45,7 +45,7 @@ pub(super) fn check(plan: &Plan, target: Target, system: &FileSystem, memory: Op
     Ok(())
 }
 
-/// Checks that do not depend on request sizes: whether the target is usable and has room.
+/// Checks that do not depend on request sizes: whether the target is usable and has enough space.
 pub(super) fn check_target(plan: &Plan, target: Target, system: &FileSystem) -> Result<(), Error> {
     let path = || plan.target.clone();
     match target {
@@ -55,7 +55,7 @@ pub(super) fn check_target(plan: &Plan, target: Target, system: &FileSystem) -> 
         }
         Target::File(len) if plan.settings.file_size().0 > len => {
             let (path, len, size) = (path(), Bytes(len), plan.settings.file_size());
-            return Err(Error::senseless(format!("{}: it has {len}, less than --size {size}", path.escaped())));
+            return Err(Error::senseless(format!("{}: its size of {len} is less than --size {size}", path.escaped())));
         }
         _ => {}
     }
@@ -74,13 +74,13 @@ pub(super) fn remarks(plan: &Plan, system: &FileSystem) -> Vec<String> {
     let path = plan.target.escaped();
     let of_network = system.network().map(|name| {
         format!(
-            "{path} lies on {name}: emptying this machine's page cache does not empty the server's, so reads may come from \
+            "{path} is on {name}: emptying this machine's page cache does not empty the server's, so reads may come from \
              the server's memory; give a --size of at least twice that memory to measure its disks"
         )
     });
     let of_memory = system.in_memory().map(|name| {
         format!(
-            "{path} lies on {name}: that is memory, not a disk; its reads are marked warm and are no ceiling of a disk"
+            "{path} is on {name}, which is memory, not a disk: its reads are marked warm and are not a disk's ceiling"
         )
     });
     of_network.into_iter().chain(of_memory).collect()
@@ -91,8 +91,8 @@ pub(super) fn remark_of_cache(size: u64, engines: &[Engine], memory: Option<Memo
     let fits = engines.contains(&Engine::Sync) && size < memory.saturating_mul(2);
     fits.then(|| {
         format!(
-            "the page cache cannot be emptied here, and {} may stay in the {} of memory: buffered reads are marked warm or \
-             mixed then; use --engine direct, or give a --size of at least {}",
+            "the page cache cannot be emptied here, and {} may stay in the {} of memory: buffered reads are then marked warm or \
+             mixed; use --engine direct, or give a --size of at least {}",
             Bytes(size),
             Bytes(memory),
             Bytes(memory * 2)
@@ -100,7 +100,7 @@ pub(super) fn remark_of_cache(size: u64, engines: &[Engine], memory: Option<Memo
     })
 }
 
-/// Engines that work here, after trying those of the plan on a file; with a remark if one was replaced.
+/// The engines that work here, tried on a file; with a note if one was replaced.
 pub(super) fn engines(plan: &Plan, file: &Path) -> Result<(Vec<Engine>, Option<String>), Error> {
     let found = Capabilities::probe(file);
     let wanted = &plan.settings.engine;
@@ -171,11 +171,11 @@ mod tests {
         let roomy = fake(EXT4, Some(2 << 30), false);
         assert_eq!(outcome(&plan(), Target::Folder, roomy, 1 << 30), "");
         let unlimited = fake(EXT4, None, false);
-        assert_eq!(outcome(&plan(), Target::Folder, unlimited, 1 << 30), "", "ramfs tells no limit");
+        assert_eq!(outcome(&plan(), Target::Folder, unlimited, 1 << 30), "", "ramfs reports no limit");
         let exact = FileSystem { free_files: Some(3), ..roomy };
         assert_eq!(outcome(&plan(), Target::Folder, exact, 1 << 30), "", "a folder and two files");
         let read_only = fake(EXT4, Some(0), true);
-        assert_eq!(outcome(&plan(), Target::File(1 << 30), read_only, 1 << 30), "", "reading needs no room");
+        assert_eq!(outcome(&plan(), Target::File(1 << 30), read_only, 1 << 30), "", "reading needs no space");
     }
 
     #[test]
@@ -184,12 +184,12 @@ mod tests {
         let said = outcome(&plan(), Target::Folder, fake(EXT4, Some(1 << 29), false), 1 << 30);
         assert_eq!(
             said,
-            "disk: the probe needs 1.07 GB and 536.9 MB are free; give a smaller --size, or another folder"
+            "disk: the probe needs 1.07 GB, but only 536.9 MB are free; give a smaller --size, or another folder"
         );
         let few = FileSystem { free_files: Some(2), ..roomy };
         assert_eq!(
             outcome(&plan(), Target::Folder, few, 1 << 30),
-            "disk: the probe creates 3 files and folders and 2 inodes are free; give another folder"
+            "disk: the probe creates 3 files and folders, but only 2 inodes are free; give another folder"
         );
         let said = outcome(&plan(), Target::Folder, fake(EXT4, None, true), 1 << 30);
         assert!(
@@ -198,7 +198,9 @@ mod tests {
         let deep = with(|settings| (settings.depth, settings.block) = (vec![1024], vec![Bytes(1 << 30)]));
         let said = outcome(&deep, Target::Folder, roomy, 1 << 30);
         assert!(
-            said.starts_with("the buffers need 1.10 TB of memory and 1.07 GB are available; give a smaller --block"),
+            said.starts_with(
+                "the buffers need 1.10 TB of memory, but only 1.07 GB are available; give a smaller --block"
+            ),
             "{said}"
         );
         let short = with(|settings| settings.size = Some(Bytes(4096)));
@@ -207,7 +209,7 @@ mod tests {
             "a file of 4.1 KB is too small for a request of 1.0 MB; give a smaller --block or --mix, or a larger file";
         assert_eq!(said, wanted);
         let said = outcome(&plan(), Target::File(1 << 20), roomy, 1 << 30);
-        assert_eq!(said, "disk: it has 1.0 MB, less than --size 1.07 GB");
+        assert_eq!(said, "disk: its size of 1.0 MB is less than --size 1.07 GB");
     }
 
     #[test]
@@ -215,10 +217,9 @@ mod tests {
         let of = |magic| remarks(&plan(), &fake(magic, None, false));
         assert_eq!(of(EXT4), [] as [&str; 0]);
         assert!(
-            of(0x6969)[0]
-                .starts_with("disk lies on nfs: emptying this machine's page cache does not empty the server's")
+            of(0x6969)[0].starts_with("disk is on nfs: emptying this machine's page cache does not empty the server's")
         );
-        assert!(of(0x0102_1994)[0].starts_with("disk lies on tmpfs: that is memory, not a disk"));
+        assert!(of(0x0102_1994)[0].starts_with("disk is on tmpfs, which is memory, not a disk"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A target ready to measure: checked, scratch folder created, engines tried.
+//! A target ready to measure: checked, with its scratch folder created and engines tried.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -29,7 +29,7 @@ pub(super) struct PreparedTarget {
     pub(super) engines: Vec<Engine>,
     /// Direct requests are multiples of this, in bytes.
     pub(super) alignment: u64,
-    /// For the user, before the run.
+    /// Shown to the user before the run.
     pub(super) remarks: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl PreparedTarget {
     pub(super) fn open(plan: &Plan) -> Result<Self, Error> {
         let target = Target::of(&plan.target)?;
         let left = if target == Target::Folder { remove_left_overs(&plan.target, PREFIX) } else { Vec::new() };
-        let system = FileSystem::of(&plan.target).context("looking at", &plan.target)?;
+        let system = FileSystem::of(&plan.target).context("inspecting", &plan.target)?;
         let memory = Memory::now();
         preflight::check(plan, target, &system, memory)?;
         let mut remarks: Vec<String> = Vec::new();
@@ -47,7 +47,7 @@ impl PreparedTarget {
         if target == Target::Folder && is_at_work(&plan.target, PREFIX) {
             let path = plan.target.escaped();
             remarks.push(format!(
-                "another probe is running in {path}: they disturb each other, and both rates are too low"
+                "another probe is running in {path}; they disturb each other, so both rates are too low"
             ));
         }
         remarks.extend(preflight::remarks(plan, &system));
@@ -64,7 +64,7 @@ impl PreparedTarget {
         if system.in_memory().is_none() && !can_be_emptied(&trial)? {
             remarks.extend(preflight::remark_of_cache(plan.settings.file_size().0, &engines, memory));
         }
-        let alignment = preflight::direct_alignment(&trial).context("looking at", &trial)?;
+        let alignment = preflight::direct_alignment(&trial).context("inspecting", &trial)?;
         check_alignment(plan, &engines, alignment)?;
         Ok(Self { scratch, file, engines, alignment, remarks })
     }
@@ -73,7 +73,7 @@ impl PreparedTarget {
         self.scratch.is_some()
     }
 
-    /// An empty file with its space allocated.
+    /// Creates an empty file with its space allocated.
     pub(super) fn fresh_file(&self, size: u64) -> Result<(), Error> {
         let scratch = self.scratch.as_ref().expect("only a target with a scratch folder is written to");
         scratch.fresh("data", size)?;
@@ -138,7 +138,7 @@ fn write_leaf(path: &Path, len: u64, number: u64, block: &mut [u8]) -> Result<()
     Ok(())
 }
 
-/// Syncs the whole file system at once: syncing thousands of files one by one takes minutes.
+/// Syncs the whole file system at once, because syncing thousands of files one by one takes minutes.
 fn sync_all(path: &Path) -> Result<(), Error> {
     let folder = File::open(path).context("opening", path)?;
     // SAFETY: a valid descriptor.
@@ -156,7 +156,7 @@ fn random_block() -> Vec<u8> {
 
 fn write_trial(scratch: &Scratch) -> Result<PathBuf, Error> {
     let path = scratch.path().join("trial");
-    // Everything below opens files by name, which an unusual umask denies.
+    // All later code opens files by name, which an unusual umask denies.
     let written = fs::write(&path, random_block()).and_then(|()| File::open(&path));
     written.map_err(|error| forebay_measure::Error::from_own("writing", &path, error))?;
     Ok(path)
@@ -174,7 +174,7 @@ fn check_alignment(plan: &Plan, engines: &[Engine], alignment: u64) -> Result<()
     let mut blocks = plan.settings.blocks().iter().filter(|_| plan.settings.does(Kind::Sequential) && direct);
     match blocks.find(|block| block.0 % alignment != 0) {
         Some(Bytes(block)) => Err(Error::senseless(format!(
-            "--block: direct I/O on this device needs multiples of {alignment} bytes, which {block} is not"
+            "--block {block}: direct I/O on this device needs multiples of {alignment} bytes"
         ))),
         None => Ok(()),
     }
@@ -197,6 +197,10 @@ mod tests {
             assert_eq!(bytes.len() as u64, len);
             pages.extend(bytes.chunks(4096).map(<[u8]>::to_vec));
         }
-        assert_eq!(pages.len(), lens.iter().map(|len| len.div_ceil(4096) as usize).sum::<usize>(), "no two are alike");
+        assert_eq!(
+            pages.len(),
+            lens.iter().map(|len| len.div_ceil(4096) as usize).sum::<usize>(),
+            "no two pages are equal"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a plan would do, without doing it.
+//! What a plan would do, determined without doing it.
 
 use forebay_measure::{FileSystem, Memory};
 use forebay_record::{Engine, ProbeMode};
@@ -11,7 +11,7 @@ use super::run::planned_bytes;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
     pub n_cells: u64,
-    /// Over all cells, dropped runs included.
+    /// Over all cells, including dropped runs.
     pub n_runs: u64,
     pub bytes_written: u64,
     /// Upper bound: the time limit may end runs earlier.
@@ -40,10 +40,10 @@ impl Preview {
 /// Inspects the target; writes and measures nothing.
 ///
 /// # Errors
-/// When the target cannot be used.
+/// If the target cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let target = Target::of(&plan.target)?;
-    let system = FileSystem::of(&plan.target).context("looking at", &plan.target)?;
+    let system = FileSystem::of(&plan.target).context("inspecting", &plan.target)?;
     preflight::check(plan, target, &system, Memory::now())?;
     let writes = target == Target::Folder;
     let engines = &plan.settings.engine;

@@ -1,9 +1,9 @@
-//! Order and place of requests.
+//! Order and location of requests.
 //!
 //! Sequential: each worker reads or writes one part of the file from end to end in blocks, as IOR's tasks do.
 //!
-//! Random: the file is cut into disjoint pieces of the wanted sizes, each at a multiple of 4 KiB, in random order. No page is requested
-//! twice, so a cold cache stays cold.
+//! Random: the file is divided into disjoint pieces of the requested sizes, each at a multiple of 4 KiB, in random
+//! order. No page is requested twice, so a cold cache stays cold.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,7 @@ use super::mix::Mix;
 /// Alignment of random requests.
 pub(super) const GRAIN: u64 = 4096;
 
-/// Limits the list to 64 MB of memory; of a longer file, pieces are spread evenly.
+/// Limits the list to 64 MB of memory; in a longer file, the pieces are spread evenly.
 const LIST_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Requests {
         Self::Random { pieces, next: AtomicUsize::new(0) }
     }
 
-    /// The requests of one of `n_workers`; together they cover each request once.
+    /// The requests of one of `n_workers` workers; together they cover each request once.
     pub(super) fn of_worker(&self, worker: usize, n_workers: usize) -> Box<dyn Iterator<Item = Request> + Send + '_> {
         match self {
             Self::Sequential { block, size } => {
@@ -77,7 +77,7 @@ impl Requests {
     }
 }
 
-/// Puts pieces in a row, with random gaps between them that sum to `left_over`.
+/// Places pieces in a row, with random gaps between them that sum to `left_over`.
 fn spread(lens: &[u64], left_over: u64, random: &mut Random) -> Vec<Request> {
     let n_grains = left_over / GRAIN;
     let mut begin = 0;

@@ -80,10 +80,11 @@ fn keep_full(
             let wanted = outcome.is_ok() && !tally.is_over();
             let Some(request) = wanted.then(|| requests.next()).flatten() else { break };
             let entry = entry(file, slots, slot, request, direction);
-            // SAFETY: the slot's memory is its own until its completion, and this function returns only after the last.
-            unsafe { ring.submission().push(&entry) }.expect("the ring has an entry a slot");
+            // SAFETY: the slot's memory is not used elsewhere until its completion; this function returns only after
+            // the last one.
+            unsafe { ring.submission().push(&entry) }.expect("the ring has an entry per slot");
             in_flight += 1;
-            // At once, as fio does: a slot that waits to be submitted with others is one request less in flight.
+            // Submit at once, as fio does: a request that waits to be submitted with others is not in flight.
             hand_over(ring)?;
         }
         if in_flight == 0 {
@@ -120,25 +121,26 @@ fn entry(file: &File, slots: &mut Slots, slot: usize, request: Request, directio
 
 fn hand_over(ring: &IoUring) -> io::Result<()> {
     match ring.submit() {
-        // The wait that follows submits the rest.
+        // The following wait submits the rest.
         Err(error) if [libc::EINTR, libc::EBUSY, libc::EAGAIN].contains(&error.raw_os_error().unwrap_or(0)) => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// Submits what was pushed and waits for a completion. A signal does not interrupt it: the kernel still writes into the buffers.
+/// Submits the pushed entries and waits for a completion. Not interrupted by a signal: the kernel still writes into the
+/// buffers.
 pub(super) fn wait_for_one(ring: &IoUring) -> io::Result<()> {
     loop {
         match ring.submit_and_wait(1) {
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            // The kernel wants completions consumed first, so there are some.
+            // The kernel wants completions to be consumed first, so there are some.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(()),
             other => return other.map(drop),
         }
     }
 }
 
-/// Direct I/O of aligned blocks on a regular file is never cut short.
+/// Direct I/O of aligned blocks on a regular file is never short.
 fn whole(result: i32, request: Request) -> io::Result<()> {
     match result {
         _ if result < 0 => Err(io::Error::from_raw_os_error(-result)),

@@ -1,4 +1,4 @@
-//! Runs all cells of a probe, and adds notes on what limits their meaning.
+//! Runs all cells of a probe, and adds notes on the validity of the results.
 
 use forebay_measure::{Event, Observer, Rounds};
 use forebay_record::{CacheState, Engine, ProbeCell, ProbeMode, Record};
@@ -11,10 +11,11 @@ use super::prepared_target::PreparedTarget;
 use super::settings::Kind;
 use super::trial::Trial;
 
-/// Stops at the next request when cancelled and returns the cells it has. Its files are removed before it returns.
+/// Runs the plan. If cancelled, it stops at the next request and returns the finished cells. Its files are removed
+/// before it returns.
 ///
 /// # Errors
-/// When the target cannot be used, or fails meanwhile.
+/// If the target cannot be used, or fails meanwhile.
 pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -> Result<Record<ProbeCell>, Error> {
     let target = PreparedTarget::open(plan)?;
     record.dataset.path = plan.target.escaped().into_owned();
@@ -38,7 +39,7 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
     Ok(record)
 }
 
-/// Writes the file if no cell does, so that it can be read.
+/// Writes the file to be read, if no cell writes it.
 fn lay_out(plan: &Plan, target: &PreparedTarget, observer: Observer<'_>) -> Result<(), Error> {
     if !plan.is_laid_out() || !target.may_write() {
         return Ok(());
@@ -88,20 +89,22 @@ fn alignment_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
     let direct = target.engines.iter().any(|engine| *engine != Engine::Sync);
     let concerns = plan.settings.does(Kind::Random) && direct && short;
     concerns.then(|| {
-        format!("random requests past the page cache are rounded up to multiples of {unit} bytes, as this device needs")
+        format!(
+            "random requests past the page cache are rounded up to multiples of {unit} bytes, as this device requires"
+        )
     })
 }
 
 fn depth_note(plan: &Plan, target: &PreparedTarget) -> Option<String> {
     let concerns = plan.tier.is_some() && plan.settings.does(Kind::Sequential) && target.may_write();
     (concerns && plan.settings.depth.iter().any(|depth| *depth > 1))
-        .then(|| "an emulated device serializes writes: they are measured at depth 1 only".to_owned())
+        .then(|| "an emulated device serializes writes, so they are measured only at depth 1".to_owned())
 }
 
 fn cache_note(cells: &[ProbeCell]) -> Option<String> {
     let other = cells.iter().any(|cell| cell.medium.cache != Some(CacheState::Cold));
     other.then(|| {
-        "cells marked warm or mixed are no ceiling of the device: less than 95 % of their bytes moved to or from it, or the \
+        "cells marked warm or mixed are not a ceiling of the device: less than 95 % of their bytes moved to or from it, or the \
          kernel does not report it"
             .to_owned()
     })

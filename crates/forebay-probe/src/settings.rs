@@ -14,7 +14,7 @@ const SIZE: Bytes = Bytes(5 << 30);
 /// Default size of sequential requests.
 const BLOCK: &[Bytes] = &[Bytes(1 << 20)];
 
-/// Largest request that io_uring performs as one.
+/// Largest request that io_uring performs at once.
 const BLOCK_MAX: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl ProbeSettings {
         Ok(())
     }
 
-    /// `is_like`: the sizes are those of a dataset, named by the setting `like`.
+    /// `is_like`: the sizes are those of the dataset given by the setting `like`.
     ///
     /// # Errors
     /// The contradiction, with settings named in backquotes.
@@ -99,12 +99,12 @@ impl ProbeSettings {
         if self.mode.is_empty() { kind != Kind::Files } else { self.mode.contains(&kind) }
     }
 
-    /// The file is shared by sequential and random requests.
+    /// Sequential and random requests share the file.
     pub fn has_file(&self) -> bool {
         self.does(Kind::Sequential) || self.does(Kind::Random)
     }
 
-    /// Only then is the number of bytes known: other modes end by a time limit.
+    /// Only then is the number of bytes known; other modes end by a time limit.
     pub fn is_sequential(&self) -> bool {
         self.mode == [Kind::Sequential]
     }

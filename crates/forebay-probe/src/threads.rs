@@ -1,4 +1,4 @@
-//! The engines `sync` and `direct`, and every emulated device: plain system calls, one thread per request in flight.
+//! The engines `sync` and `direct`, and every emulated device: ordinary system calls, one thread per request in flight.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -14,23 +14,23 @@ use super::error::{Context, Error};
 use super::requests::{GRAIN, Request, Requests};
 use super::workers::{Tally, Worker};
 
-/// Direct, or through the page cache with the access pattern advised, as fio does.
+/// Opens the file for direct I/O, or for the page cache with advice on the access pattern, as fio does.
 pub(super) fn open(path: &Path, engine: Engine, write: bool, requests: &Requests) -> Result<File, Error> {
     let flags = if engine == Engine::Sync { 0 } else { libc::O_DIRECT };
     let file = OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path).context("opening", path)?;
     if engine == Engine::Sync {
         let advice = match requests {
             Requests::Sequential { .. } => libc::POSIX_FADV_SEQUENTIAL,
-            // Otherwise readahead follows every request, and unused bytes count as traffic.
+            // Otherwise every request triggers readahead, and unused bytes count as traffic.
             Requests::Random { .. } => libc::POSIX_FADV_RANDOM,
         };
-        // SAFETY: a valid descriptor and plain integers. Advice that is not taken changes nothing.
+        // SAFETY: a valid descriptor and plain integers. Advice has no effect if it is not taken.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice) };
     }
     Ok(file)
 }
 
-/// Its pages are touched before the clock starts, and its content does not compress.
+/// A buffer whose pages are touched before the clock starts and whose content does not compress.
 pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     let mut buffer = Buffer::default();
     buffer.resize(len as usize);
@@ -38,8 +38,8 @@ pub(super) fn buffer(len: u64, number: usize) -> Buffer {
     buffer
 }
 
-/// Buffer of a worker. Direct I/O needs whole pages. Buffered I/O begins 16 bytes into a page, where `malloc` puts a large block, as
-/// in fio and most programs: copying there takes up to twice as long.
+/// Buffer of a worker. Direct I/O needs whole pages. Buffered I/O begins 16 bytes into a page, where `malloc` puts a
+/// large block, to match fio and most programs: copies to such an address take up to twice as long.
 struct Block {
     memory: Buffer,
     start: usize,
@@ -195,7 +195,7 @@ pub(super) fn file_object_readers<'a>(
     (0..depth).map(worker).collect()
 }
 
-/// Bytes count as moved, never as expected: a short file is an error.
+/// Checks that the whole file was read: a short file is an error, because only moved bytes count.
 pub(super) fn check_len(leaf: &Leaf, found: u64) -> Result<(), Error> {
     if found == leaf.len {
         return Ok(());

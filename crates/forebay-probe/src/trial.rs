@@ -109,7 +109,7 @@ impl Trial<'_> {
         };
         let file = File::open(path).context("opening", path)?;
         let stopped = || watch.cancel.load(Ordering::Relaxed);
-        // Cancelled data is thrown away; syncing it would only take time.
+        // Cancelled data is discarded; a sync would only take time.
         let sync = || if stopped() { Ok(()) } else { file.sync_all().context("syncing", path) };
         workers::run(workers, Shared::new(watch.cancel, None), sync, watch.moved)
     }

@@ -1,4 +1,4 @@
-//! Workers that start together, are timed together, and stop on request or when one of them fails.
+//! Workers that start together, are timed together, and stop on request or if one of them fails.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, mpsc};
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 pub(super) struct Shared<'a> {
     cancel: &'a AtomicBool,
-    /// Counts from the moment the workers start.
+    /// Measured from the start of the workers.
     limit: Option<Duration>,
     failed: AtomicBool,
     moved: AtomicU64,
@@ -26,11 +26,11 @@ pub(super) struct Done {
     pub(super) bytes: u64,
     pub(super) wall_s: f64,
     pub(super) cpu_s: f64,
-    /// Of every request, in nanoseconds.
+    /// Latency of every request, in nanoseconds.
     pub(super) latencies: Histogram,
 }
 
-/// One worker's counts; dropping it adds them to the shared ones.
+/// The counts of one worker; dropping them adds them to the shared ones.
 pub(super) struct Tally<'a> {
     shared: &'a Shared<'a>,
     deadline: Option<Instant>,
@@ -39,7 +39,7 @@ pub(super) struct Tally<'a> {
     stop: bool,
 }
 
-/// Ready to start: files open, buffers allocated.
+/// Ready to start: files are open, buffers allocated.
 pub(super) type Worker<'a> = Box<dyn FnOnce(&mut Tally<'_>) -> Result<(), Error> + Send + 'a>;
 
 impl<'a> Shared<'a> {
@@ -55,7 +55,7 @@ impl<'a> Shared<'a> {
 }
 
 impl Tally<'_> {
-    /// For a request that began at `start` and has just ended.
+    /// Counts a request that began at `start` and has just ended.
     pub(super) fn count(&mut self, start: Instant, bytes: u64) {
         let now = Instant::now();
         self.histogram.record((now - start).as_nanos() as u64);
@@ -78,7 +78,7 @@ impl Drop for Tally<'_> {
 /// Holds the workers until all are ready.
 #[derive(Default)]
 struct Gate {
-    /// How many wait, and when the work begins; `Some(None)` dismisses them.
+    /// Number of waiting workers, and the start of the work; `Some(None)` dismisses them.
     state: Mutex<(usize, Option<Option<Instant>>)>,
     changed: Condvar,
 }
@@ -91,7 +91,7 @@ impl Gate {
         self.changed.wait_while(state, |state| state.1.is_none()).expect("no holder panics").1.flatten()
     }
 
-    /// Opens once `n` wait; returns the start time.
+    /// Opens when `n` workers wait; returns the start time.
     fn open_for(&self, n: usize) -> Instant {
         let state = self.state.lock().expect("no holder panics");
         let mut state = self.changed.wait_while(state, |state| state.0 < n).expect("no holder panics");
@@ -143,7 +143,7 @@ pub(super) fn run(
     Ok(Done { bytes: shared.moved.into_inner(), wall_s, cpu_s, latencies: shared.histogram })
 }
 
-/// Returns the first error among `n` workers.
+/// Returns the first error of `n` workers.
 fn collect(
     ended: &mpsc::Receiver<Result<(), Error>>,
     n: usize,

@@ -68,7 +68,9 @@ pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
-pub use train::{Baseline, Epoch, Feed, Lever, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
+pub use train::{
+    Baseline, Change, Epoch, Feed, Lever, Limit, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation,
+};
 pub use words::{WORDS, Word};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 

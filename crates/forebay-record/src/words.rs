@@ -24,6 +24,7 @@ impl Word {
     }
 
     /// Whether a text has one of the forms as whole words: begun with a capital or not, with or without a plural's "s" or "es".
+    /// Names of files are no words.
     pub fn occurs_in(&self, text: &str) -> bool {
         self.forms().any(|form| has(text, form) || capital(form).is_some_and(|form| has(text, &form)))
     }
@@ -41,7 +42,8 @@ fn has(text: &str, form: &str) -> bool {
     text.match_indices(form).any(|(start, _)| {
         let (before, after) = (&text[..start], &text[start + form.len()..]);
         let mut ends = ["", "s", "es"].iter().filter_map(|plural| after.strip_prefix(plural));
-        is_sign || (!before.ends_with(is_part) && ends.any(|rest| !rest.starts_with(is_part)))
+        let is_file = |rest: &str| rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        is_sign || (!before.ends_with(is_part) && ends.any(|rest| !rest.starts_with(is_part) && !is_file(rest)))
     })
 }
 
@@ -115,7 +117,8 @@ pub const WORDS: &[Word] = &[
     Word::new(
         "baseline",
         &[],
-        "A baseline is what others are compared with: in training, steps on a batch in memory; in a study, the first level of every factor.",
+        "A baseline is what others are compared with: in training, steps on a batch in memory; in a study, the first \
+         level of every factor.",
     ),
     Word::new("batch", &[], "A batch is the group of samples that one step trains on."),
     Word::new(
@@ -301,6 +304,7 @@ mod tests {
         let warm = Word::new("warm", &[], "Warm is not cold.");
         assert!(["warm", "Warm.", "a warm rate", "(warm)"].iter().all(|text| warm.occurs_in(text)));
         assert!(["warm-up", "swarm", "warmer", "luke_warm", "WARM"].iter().all(|text| !warm.occurs_in(text)));
+        assert!(!warm.occurs_in("run/warm.jsonl") && warm.occurs_in("run/warm.jsonl is warm."), "a file's name");
         let batch = Word::new("batch", &["mini-batch"], "A batch.");
         assert!(batch.occurs_in("two batches") && batch.occurs_in("a mini-batch"));
         assert!(Word::MB.occurs_in("95.7 MB/s") && !Word::MB.occurs_in("95.7 mb"), "units keep their case");

@@ -16,7 +16,7 @@ mod profile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use forebay_units::{Clock, SystemClock};
+use forebay_units::{Clock, ManualClock, SystemClock};
 
 use crate::{Buffer, Entry, Object, Result, Storage, Writer};
 
@@ -149,6 +149,26 @@ impl Device {
         schedule.servers_free_ns[server] = finish;
         schedule.last_end[server] = (place.object, place.offset + bytes);
         finish
+    }
+}
+
+/// Requests that a rate is taken over: the start weighs little.
+const RATE_REQUESTS: u64 = 512;
+
+impl Profile {
+    /// Whole files of this size that such a device delivers per second to so many readers, by its schedule alone.
+    pub fn files_per_s(&self, bytes: u64, readers: usize) -> f64 {
+        let readers = readers.max(1);
+        let device = Device::new(self.clone(), Arc::new(ManualClock::default()));
+        let mut free_ns = vec![0_u64; readers];
+        device.lock().in_flight = readers;
+        let n_files = RATE_REQUESTS.max(8 * readers as u64);
+        for file in 0..n_files {
+            let reader = earliest(&free_ns);
+            free_ns[reader] = device.book(Direction::Read, free_ns[reader], Place { object: file, offset: 0 }, bytes);
+        }
+        let last_ns = free_ns.into_iter().max().unwrap_or(0).max(1);
+        n_files as f64 / (last_ns as f64 / 1e9)
     }
 }
 
@@ -290,23 +310,9 @@ impl Writer for ShapedWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_units::ManualClock;
-
-    /// Seconds that `threads` readers need for `files` files of 112 KB each, by the schedule alone.
-    fn seconds(profile: Profile, threads: usize, files: usize) -> f64 {
-        let device = Device::new(profile, Arc::new(ManualClock::default()));
-        let mut readers_free = vec![0u64; threads];
-        device.lock().in_flight = threads;
-        for file in 0..files as u64 {
-            let reader = earliest(&readers_free);
-            let place = Place { object: file, offset: 0 };
-            readers_free[reader] = device.book(Direction::Read, readers_free[reader], place, 112_000);
-        }
-        readers_free.into_iter().max().unwrap() as f64 / 1e9
-    }
 
     fn speed_up(profile: &Profile, threads: usize) -> f64 {
-        seconds(profile.clone(), 1, 800) / seconds(profile.clone(), threads, 800)
+        profile.files_per_s(112_000, threads) / profile.files_per_s(112_000, 1)
     }
 
     #[test]
@@ -324,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_flash_drive_is_limited_by_its_pipe() {
-        let alone = 800.0 * 0.112 / seconds(Profile::ssd(), 1, 800);
-        let together = 800.0 * 0.112 / seconds(Profile::ssd(), 8, 800);
+        let alone = 0.112 * Profile::ssd().files_per_s(112_000, 1);
+        let together = 0.112 * Profile::ssd().files_per_s(112_000, 8);
         assert!((220.0..230.0).contains(&alone), "{alone:.0} MB/s");
         assert!((275.0..280.1).contains(&together), "{together:.0} MB/s");
     }

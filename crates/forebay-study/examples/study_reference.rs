@@ -5,9 +5,9 @@ use forebay_record::Step;
 use forebay_study::{COUNTED_IN_CORES, Declared, declared};
 use forebay_units::markdown::{code, head, prose, row, split_default, wrapped};
 
-const INTRODUCTION: &str = "What an experiment can be given under `factors`, `settings` and `set`, by its `run`. The settings are \
-                            the command's flags with `_` in place of hyphens. A quantity is a text with its unit, as `\"256MiB\"`. A default \
-                            that is a factor holds if the experiment gives the name neither as a factor nor as a setting.";
+const INTRODUCTION: &str = "What an experiment can be given under `factors`, `settings` and `set`, by its `run`. The settings are the \
+                            command's flags with `_` in place of hyphens. A quantity is a text with its unit, as `\"256MiB\"`. A \
+                            default that is a factor holds if the experiment gives the name neither as a factor nor as a setting.";
 const OF_WORKLOADS: &str = "Every key of the workload can be given too, in quotes: `\"reader.batch_size\" = [1, 4]`; see \
                             [workload files](workload-file.md). Folders are the exception: a study has its own.";
 

@@ -31,7 +31,10 @@ fn each_once<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result
         let place = || format!("{what} \"{name}\"");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
-            return Err(Error::plan(place(), "a name may contain letters, digits, hyphens, dots and underscores only"));
+            return Err(Error::plan(
+                place(),
+                "a name has at most 64 letters, digits, hyphens, dots and underscores, and starts with no hyphen or dot",
+            ));
         }
         if !seen.insert(name) {
             return Err(Error::plan(place(), "duplicate name"));
@@ -73,15 +76,15 @@ fn rounds(experiment: &ExperimentSpec) -> Result<()> {
     if experiment.run == Step::Probe && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
         return Err(Error::plan(
             at(experiment, "warmups"),
-            "a probe always drops exactly its first run; set this to 1",
+            "a probe has exactly one warm-up, its first run; set this to 1",
         ));
     }
     if experiment.run == Step::Checkpoint && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
-        let reason = "exactly the first save is dropped; set this to 1";
+        let reason = "checkpoints have exactly one warm-up, the first save; set this to 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
-    let looks_again = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
-    if experiment.run == Step::Inspect && SCALES.iter().any(looks_again) {
+    let is_repeated = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
+    if experiment.run == Step::Inspect && SCALES.iter().any(is_repeated) {
         let reason = "a dataset is inspected once; set repeats = 1 and warmups = 0";
         return Err(Error::plan(at(experiment, "repeats"), reason));
     }
@@ -123,7 +126,7 @@ fn at(experiment: &ExperimentSpec, key: &str) -> String {
     format!("{}, {key}", place_of(experiment))
 }
 
-/// Levels may belong to either scale.
+/// Checks that the levels exist at one of the scales.
 fn levels_exist(experiment: &ExperimentSpec, place: &str, levels: &Levels) -> Result<()> {
     for (name, level) in levels {
         factor_exists(experiment, place, name)?;
@@ -156,11 +159,11 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
         let experiment = find(spec, &place, &reference.experiment)?;
         metric(experiment, &place, &reference.metric)?;
         levels_exist(experiment, &place, &reference.at)?;
-        let sound = |value: f64| value.is_finite() && value > 0.0;
-        if !sound(reference.value) || !reference.within.is_none_or(sound) {
+        let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        if !is_positive(reference.value) || !reference.within.is_none_or(is_positive) {
             return Err(Error::plan(place, "`value` and `within` must be numbers above 0"));
         }
-        if reference.above.is_some_and(|above| reference.within.is_none() || !sound(above)) {
+        if reference.above.is_some_and(|above| reference.within.is_none() || !is_positive(above)) {
             return Err(Error::plan(place, "`above` must be a number above 0 and needs `within`"));
         }
     }

@@ -30,7 +30,7 @@ impl CheckpointDirs {
         let mut place = |tier: &str| -> Result<forebay_measure::Place, Failed> {
             let folder = Folder::make(places.checkpoints_of(tier))?;
             let placement = find_placement(&folder.path);
-            notes.extend(placement.notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)));
+            notes.extend(placement.notes.iter().map(|note| note.replacen("the data is", "checkpoints are", 1)));
             let dir = folder.path.clone();
             folders.push(folder);
             Ok(forebay_measure::Place {
@@ -52,21 +52,21 @@ struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder, or empties one that an earlier run left.
+    /// Creates the folder, or empties one left by an earlier run.
     fn make(path: PathBuf) -> Result<Self, Failed> {
-        fs::create_dir_all(&path).map_err(words("make", &path))?;
-        let lock = File::open(&path).map_err(words("open", &path))?;
+        fs::create_dir_all(&path).map_err(failed("create", &path))?;
+        let lock = File::open(&path).map_err(failed("open", &path))?;
         let lock = match lock.try_lock() {
             Ok(()) => Some(lock),
             Err(TryLockError::Error(_)) => None,
             Err(TryLockError::WouldBlock) => {
-                return Err(format!("another run is using {} for its checkpoints", path.escaped()).into());
+                return Err(format!("another run uses {} for its checkpoints", path.escaped()).into());
             }
         };
-        for entry in fs::read_dir(&path).map_err(words("list", &path))? {
-            let left = entry.map_err(words("list", &path))?.path();
+        for entry in fs::read_dir(&path).map_err(failed("list", &path))? {
+            let left = entry.map_err(failed("list", &path))?.path();
             let removed = if left.is_dir() { fs::remove_dir_all(&left) } else { fs::remove_file(&left) };
-            removed.map_err(words("remove", &left))?;
+            removed.map_err(failed("remove", &left))?;
         }
         Ok(Self { path, _lock: lock })
     }
@@ -79,8 +79,8 @@ impl Drop for Folder {
     }
 }
 
-fn words(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
-    move |error| format!("cannot {what} {}: {error}", path.escaped()).into()
+fn failed(attempt: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failed {
+    move |error| format!("cannot {attempt} {}: {error}", path.escaped()).into()
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_begins_empty_is_locked_and_goes() {
+    fn a_folder_is_emptied_locked_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data/checkpoints-hdd");
         fs::create_dir_all(path.join("step-000000000020")).unwrap();
@@ -97,7 +97,7 @@ mod tests {
         let folder = Folder::make(path.clone()).unwrap();
         assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
         let said = Folder::make(path.clone()).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(said, format!("another run is using {} for its checkpoints", path.display()));
+        assert_eq!(said, format!("another run uses {} for its checkpoints", path.display()));
         assert!(path.exists(), "a refused run leaves it alone");
         drop(folder);
         assert!(!path.exists());

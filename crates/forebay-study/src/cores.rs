@@ -1,16 +1,16 @@
 //! Levels that depend on the machine: `"cores"`, `"cores*2"`, and `"1..cores*2"` for powers of two up to that.
 //!
-//! The plan replaces them by numbers and keeps those: a run resumed on another machine has the cells it began with.
+//! The plan replaces them with numbers, so a run resumed on another machine keeps its cells.
 
 use forebay_record::{ExperimentSpec, Level, Levels, Scaled, StudySpec};
 
 use super::check::place_of;
 use super::error::{Error, Result};
 
-/// Only these settings take counts of threads, requests or samples.
+/// The settings that count threads, requests, samples or steps; only these may depend on the machine.
 pub const NUMBERS: &[&str] =
     &["batch", "batches", "depth", "device_prefetch", "epochs", "prefetch", "readers", "steps", "threads"];
-const WANTED: &str = "give a number, \"cores\", \"cores*N\", or a range of these for powers of two, as \"1..cores*2\"";
+const WANTED: &str = "expected a number, \"cores\", \"cores*N\" or a range of powers of two, as in \"1..cores*2\"";
 const MAX: u64 = 1_000_000;
 
 pub(super) fn expand(spec: &mut StudySpec, n_cores: u64) -> Result<()> {
@@ -30,13 +30,13 @@ pub(super) fn expand(spec: &mut StudySpec, n_cores: u64) -> Result<()> {
     Ok(())
 }
 
-/// Key, and what is wrong with it.
-type Wrong = (String, String);
+/// A key and the problem with its value.
+type KeyProblem = (String, String);
 
 struct Cores(u64);
 
 impl Cores {
-    fn experiment(&self, experiment: &mut ExperimentSpec) -> Result<(), Wrong> {
+    fn experiment(&self, experiment: &mut ExperimentSpec) -> Result<(), KeyProblem> {
         for (name, scaled) in &mut experiment.factors {
             for levels in each(scaled) {
                 *levels = self.list(name, levels).map_err(|reason| (format!("factors.{name}"), reason))?;
@@ -59,14 +59,14 @@ impl Cores {
         Ok(())
     }
 
-    fn levels(&self, levels: &mut Levels) -> Result<(), Wrong> {
+    fn levels(&self, levels: &mut Levels) -> Result<(), KeyProblem> {
         for (name, level) in levels {
             *level = self.one(name, level).map_err(|reason| (name.clone(), reason))?;
         }
         Ok(())
     }
 
-    /// Duplicates that the machine's core count causes are removed.
+    /// Levels that are equal on this machine are merged.
     fn list(&self, name: &str, levels: &[Level]) -> Result<Vec<Level>, String> {
         if !levels.iter().any(|level| word(name, level).is_some()) {
             return Ok(levels.to_vec());
@@ -90,7 +90,7 @@ impl Cores {
         match word(name, level) {
             None => Ok(level.clone()),
             Some(text) if text.contains("..") => {
-                Err(format!("\"{text}\": a range is only allowed for a factor; give one value"))
+                Err(format!("\"{text}\": only a factor can have a range; give one value"))
             }
             Some(text) => Ok(Level::Integer(self.number(text, text)? as i64)),
         }
@@ -162,24 +162,24 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_fall_together_are_there_once() {
+    fn levels_that_are_equal_on_this_machine_are_merged() {
         assert_eq!(list(2, &[Level::Integer(1), word("cores"), Level::Integer(2), word("cores*2")]), Ok(vec![1, 2, 4]));
-        assert_eq!(list(2, &[Level::Integer(1), Level::Integer(1)]), Ok(vec![1, 1]), "a slip stays one");
+        assert_eq!(list(2, &[Level::Integer(1), Level::Integer(1)]), Ok(vec![1, 1]), "duplicates in the file stay");
     }
 
     #[test]
-    fn words_that_stand_for_nothing_are_refused_with_what_is_allowed() {
+    fn unknown_words_are_refused_with_what_is_allowed() {
         for text in ["1..cpus", "cores*x", "cores+1", "cores*0", "0..cores", "1..", "cores*99999999999"] {
             assert_eq!(list(4, &[word(text)]).unwrap_err(), format!("\"{text}\": {WANTED}"));
         }
         let said = list(4, &[word("cores*2..cores")]).unwrap_err();
         assert_eq!(said, format!("\"cores*2..cores\": 8 to 4 is an empty range; {WANTED}"));
         let said = Cores(4).one("threads", &word("1..cores")).unwrap_err();
-        assert_eq!(said, "\"1..cores\": a range is only allowed for a factor; give one value");
+        assert_eq!(said, "\"1..cores\": only a factor can have a range; give one value");
     }
 
     #[test]
-    fn names_of_things_are_left_alone() {
+    fn names_are_unchanged() {
         let name = word("my..cores");
         assert_eq!(Cores(4).list("dataset", std::slice::from_ref(&name)), Ok(vec![name]));
         assert_eq!(Cores(4).one("threads", &word("auto")), Ok(word("auto")));

@@ -8,7 +8,7 @@ use super::dataset::pack_plan;
 use super::error::{Error, Result};
 use super::places::{Making, ToMake};
 
-/// Makes or packs what is missing of a dataset; returns the inputs that could not be packed.
+/// Generates or packs the missing part of a dataset and returns the inputs that could not be packed.
 ///
 /// # Errors
 /// [`Error::Data`]; after a cancellation its source is [`forebay_dataset::Error::Cancelled`].
@@ -19,7 +19,7 @@ pub fn make(wanted: &ToMake<'_>, progress: &(dyn Fn(Progress) + Sync), cancel: &
             forebay_dataset::make_records(workload, &wanted.dir, 0, 1, &control).map(|_| Vec::new())
         }
         Making::Make(plan) => forebay_dataset::make(plan, &wanted.dir, &control).map(|_| Vec::new()),
-        // Generated images are the same whenever they are made, so their shards may outlive them.
+        // Generated images never differ, so shards stay valid after their images are deleted.
         Making::Pack { made: Some(_), .. } if wanted.is_there() => Ok(Vec::new()),
         Making::Pack { packing, from, .. } => {
             pack_plan(from, *packing).and_then(|plan| pack(&plan, &wanted.dir, &control)).map(|packed| packed.skipped)

@@ -89,7 +89,7 @@ fn packing(spec: &DatasetSpec, form: &str) -> Result<Packing> {
     }
 }
 
-/// Only datasets of files can be packed, so packing has no cycles.
+/// Only datasets of files can be packed, which rules out cycles.
 fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
     let DatasetSource::Pack { of, .. } = &plan.source else { return Ok(()) };
     let place = format!("dataset \"{}\", of", plan.name);
@@ -103,14 +103,14 @@ fn check_origin(plan: &DatasetPlan, all: &[DatasetPlan]) -> Result<()> {
             hint: suggest(of, all.iter().map(|other| other.name.as_str()).filter(|name| *name != plan.name)),
         }),
         Some(DatasetSource::Pack { .. }) => {
-            Err(Error::plan(place, format!("\"{of}\" is packed itself; name a dataset of image files")))
+            Err(Error::plan(place, format!("\"{of}\" is itself packed; name a dataset of image files")))
         }
         Some(DatasetSource::Make(_) | DatasetSource::Path(_)) => Ok(()),
     }
 }
 
-/// Existing data must exist, and must be packable if another dataset is packed from it.
-pub(super) fn check_there(all: &[DatasetPlan]) -> Result<()> {
+/// Checks that data given by a path exists, and that it can be packed if another dataset is packed from it.
+pub(super) fn check_existing(all: &[DatasetPlan]) -> Result<()> {
     let at = |name: &str| all.iter().find(|dataset| dataset.name == name).map(|dataset| &dataset.source);
     for dataset in all {
         let refused = |reason: String| refused(dataset, reason);

@@ -1,5 +1,5 @@
-//! Whether the data suffices for the cells. The size of generated data is known when planning, the size of existing
-//! data when a run begins.
+//! Checks that a dataset has enough samples for its cells: generated data while planning, existing data when a run
+//! starts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::error::{Error, Result};
 use super::plan::{CellPlan, Plan};
 use super::steps::{Task, Work};
 
-/// Refuses a cell that trains on less than one batch.
+/// Refuses a training cell whose dataset has fewer samples than one batch.
 pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
     match &work.task {
         Task::Train(settings) if !settings.synthetic && n_samples < settings.batch as u64 => {
@@ -35,8 +35,8 @@ pub(super) fn n_made(plan: &Plan, name: &str) -> Option<u64> {
     }
 }
 
-/// Existing data must have samples, and at least a batch of them for cells that train.
-pub(super) fn check_there(plan: &Plan) -> Result<()> {
+/// Existing data must have samples, and at least one batch of them for cells that train.
+pub(super) fn check_existing(plan: &Plan) -> Result<()> {
     for dataset in &plan.datasets {
         let is_read = |cell: &&CellPlan| {
             matches!(cell.work.task, Task::Ingest(_) | Task::Train(_)) && cell.work.dataset() == Some(&dataset.name)
@@ -45,7 +45,7 @@ pub(super) fn check_there(plan: &Plan) -> Result<()> {
         if cells.is_empty() {
             continue;
         }
-        if let Some(n_samples) = n_there(plan, dataset)? {
+        if let Some(n_samples) = n_existing(plan, dataset)? {
             cells.iter().try_for_each(|cell| for_cell(&cell.id, &cell.work, n_samples))?;
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn check_there(plan: &Plan) -> Result<()> {
 }
 
 /// `None` for generated data.
-fn n_there(plan: &Plan, dataset: &DatasetPlan) -> Result<Option<u64>> {
+fn n_existing(plan: &Plan, dataset: &DatasetPlan) -> Result<Option<u64>> {
     let of_path = |path: &Path| {
         let source = Source::discover(Arc::new(Local::default()), path);
         source.map(|source| source.n_samples() as u64).map_err(|error| dataset::refused(dataset, error.to_string()))

@@ -1,4 +1,4 @@
-//! Failures of a study as a whole. A cell that fails is no error: it is recorded, and the study continues.
+//! Errors of a study as a whole. A failed cell is not one of them: it is recorded, and the study continues.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("no study \"{name}\", built in or as a file")]
+    #[error("no built-in study or file named \"{name}\"")]
     Unknown { name: String, hint: String },
     /// The file does not parse.
     #[error("line {line}, column {column}: {message}")]
@@ -31,7 +31,7 @@ pub enum Error {
     #[error("{}: the folder is not empty", path.escaped())]
     Occupied {
         path: PathBuf,
-        /// Whether `--resume` would help.
+        /// Whether the folder holds a run, which `--resume` continues.
         is_run: bool,
     },
     #[error("no run to resume in {}", path.escaped())]
@@ -39,10 +39,10 @@ pub enum Error {
     #[error("{}: another process is running a study in this folder", path.escaped())]
     Busy { path: PathBuf },
     /// Resuming must not mix cells of two plans.
-    #[error("{}: this folder holds a run of another plan: {what}", path.escaped())]
+    #[error("{}: the run in this folder has a different plan: {what}", path.escaped())]
     Different {
         path: PathBuf,
-        /// Both values, theirs first.
+        /// Both values; the one in the folder first.
         what: String,
     },
     #[error("cannot resume {}", path.escaped())]
@@ -55,7 +55,7 @@ pub enum Error {
         /// The hint proposes a smaller scale only at the full one.
         scale: forebay_record::Scale,
     },
-    #[error("cannot make the dataset \"{name}\"")]
+    #[error("cannot make dataset \"{name}\"")]
     Data { name: String, source: forebay_dataset::Error },
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
@@ -78,18 +78,19 @@ impl Error {
         move |source| Self::Io { attempt, path, source }
     }
 
-    /// What the user can do about it.
+    /// The remedy, where there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { hint, .. } => Some(hint.clone()),
             Self::Syntax { hint, .. } | Self::Plan { hint, .. } => hint.clone(),
-            Self::Occupied { is_run: true, .. } => Some("resume it with --resume, or give another --out".to_owned()),
+            Self::Occupied { is_run: true, .. } => {
+                Some("resume the run with --resume, or give another --out".to_owned())
+            }
             Self::Occupied { is_run: false, .. } => Some("give another --out".to_owned()),
-            Self::NoRun { .. } => Some("omit --resume to start one there".to_owned()),
-            Self::Record { source: forebay_record::Error::Line { line, .. }, .. } if *line > 1 => Some(format!(
-                "keep the {} before that one and continue with --resume: later cells run again",
-                forebay_units::count(*line as u64 - 1, "line")
-            )),
+            Self::NoRun { .. } => Some("omit --resume to start a new run there".to_owned()),
+            Self::Record { source: forebay_record::Error::Line { line, .. }, .. } if *line > 1 => {
+                Some(format!("delete line {line} and all lines after it, then use --resume; their cells run again"))
+            }
             Self::Different { .. } => Some("give another --out, or the study and flags of the first run".to_owned()),
             Self::Space { scale, .. } => {
                 let less = if *scale == forebay_record::Scale::Full { ", or run with --scale quick" } else { "" };

@@ -1,7 +1,7 @@
-//! How long cells will take, before any has run.
+//! Estimates the time of cells before any has run.
 //!
-//! A tier's part comes from its profile, the CPU's from a few images made and decoded now. Real devices and pauses between repeats are
-//! not counted, since they are unknown; once cells are done, the remaining time is corrected by how long those took.
+//! I/O time comes from the tier's profile, CPU time from generating and decoding a few images. The time of real devices
+//! and the pauses between repeats are unknown and not counted. Once cells are done, their times correct the estimate.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,10 +28,10 @@ use super::plan::{CellPlan, Plan};
 use super::records;
 use super::steps::{Route, Task, Work, train};
 
-/// Images to make and decode for calibration: takes a few hundredths of a second.
-const PICTURES: u64 = 6;
+/// Images that calibration generates and decodes, in a few hundredths of a second.
+const CALIBRATION_IMAGES: u64 = 6;
 
-/// Over all rounds.
+/// The sum over all rounds, warm-ups included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
     pub images: u64,
@@ -81,14 +81,14 @@ impl<'a> Estimator<'a> {
             Task::Probe(settings) => probe(settings, profile.as_ref(), rounds),
             Task::Train(settings) => self.train(settings, work, profile.as_ref(), rounds),
             Task::Checkpoint(settings) => self.checkpoint(settings, work, rounds),
-            // Reads only the first and last bytes of files, though all of shards.
+            // Inspection reads the first and last bytes of files, and all of shards; not counted.
             Task::Inspect => Estimate::default(),
             Task::Workload(_) if cell.left_out.is_some() => Estimate::default(),
             Task::Workload(task) => records::estimate(task, profile.as_ref(), rounds),
         }
     }
 
-    /// On all cores; `None` for packing, whose time depends on the storage more than on the CPU.
+    /// Seconds to generate the data on all cores; `None` for packing, which depends more on the storage than on the CPU.
     pub fn making_s(&self, wanted: &ToMake<'_>) -> Option<f64> {
         match &wanted.making {
             Making::Make(plan) => Some(plan.expected_bytes().0 as f64 * self.make_s_per_byte / self.cores),
@@ -96,7 +96,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// On one core, for an image of 112 KB, ImageNet's median.
+    /// Seconds to decode an image of 112 KB, ImageNet's median, on one core.
     pub fn decode_s(&self) -> f64 {
         self.decode_s_per_byte * 112_000.0
     }
@@ -144,10 +144,10 @@ impl<'a> Estimator<'a> {
         Estimate { images, read, written: saving.written, seconds }
     }
 
-    /// Stalls of all saves, and the drain of the last one after the end.
+    /// The stalls of all saves, and the drain of the last one after training ends.
     fn saving(&self, settings: &TrainSettings, work: &Work, n_saves: u64, rounds: u64) -> Estimate {
         let Some(route) = work.route() else { return Estimate::default() };
-        // As for the step time, the emulated accelerator takes precedence.
+        // The size saved by an emulated accelerator takes precedence, as its step time does.
         let emulated = settings.accelerator.and(settings.checkpoint_size);
         let bytes = emulated.map_or_else(|| train::state_bytes(settings), |size| size.0);
         let (first_s, behind_s) = self.save_s(&route, bytes);
@@ -165,7 +165,7 @@ impl<'a> Estimator<'a> {
         let Some(route) = work.route() else { return Estimate::default() };
         let bytes = settings.state_bytes();
         let (first_s, behind_s) = self.save_s(&route, bytes);
-        // A copy is read back at the same rate.
+        // Each copy is read back at the same rate.
         let drain_s = settings.drain_rate.map_or(0.0, |rate| 2.0 * bytes as f64 / rate.0 as f64);
         let nearest = route.tiers().next().and_then(|tier| self.plan.profile(tier));
         let restore_s = nearest.as_ref().map(|profile| bytes as f64 / profile.read_bytes_per_s as f64);
@@ -175,8 +175,8 @@ impl<'a> Estimator<'a> {
         Estimate { images: 0, read: Bytes(read.0.saturating_add(all)), written, seconds }
     }
 
-    /// Seconds until a state is durable on the first tier, and from there on the last: written and read back. Tiers without a profile count
-    /// as 0.
+    /// Seconds until a state is durable on the first tier, and then to copy it to the last one and read it back. Tiers
+    /// without a profile count as 0.
     fn save_s(&self, route: &Route, bytes: u64) -> (f64, f64) {
         let s = |bytes_per_s: u64| bytes as f64 / bytes_per_s as f64;
         let profile = |name: &str| self.plan.profile(name);
@@ -186,7 +186,7 @@ impl<'a> Estimator<'a> {
         (first_s, behind_s)
     }
 
-    /// Images per second of `threads` threads.
+    /// Images per second with `threads` threads.
     fn rate(&self, samples: Samples, threads: ThreadCount, profile: Option<&Profile>, decode: bool) -> f64 {
         let decode_s = if decode { self.decode_s_per_byte * samples.encoded } else { 0.0 };
         let threads = match threads {
@@ -194,7 +194,7 @@ impl<'a> Estimator<'a> {
             ThreadCount::Auto => self.cores,
         };
         let (read_s, device) = profile.map_or((0.0, f64::INFINITY), |profile| device(profile, threads, samples.bytes));
-        // A thread reads, then decodes; cores and device set limits of their own.
+        // Each thread reads, then decodes; the cores and the device limit the total.
         (threads / (read_s + decode_s)).min(self.cores / decode_s).min(device)
     }
 }
@@ -207,7 +207,7 @@ fn moved(route: &Route, bytes: u64) -> (Bytes, Bytes) {
     }
 }
 
-/// Seconds per request of a thread, and the most images per second that the device delivers to all.
+/// Seconds per request of one thread, and the maximum images per second of the device.
 fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
     let latency_s = profile.latency_at(threads as usize) as f64 / 1e9;
     let read_s = latency_s + bytes / profile.stream_bytes_per_s as f64;
@@ -216,7 +216,7 @@ fn device(profile: &Profile, threads: f64, bytes: f64) -> (f64, f64) {
 
 fn probe(settings: &ProbeSettings, profile: Option<&Profile>, rounds: u64) -> Estimate {
     if !settings.is_sequential() {
-        // Random reads end by the probe's own time limit.
+        // Random reads are bounded by the probe's own time limit.
         return Estimate::default();
     }
     let (n_blocks, n_engines) = (settings.block.len().max(1), settings.engine.len().max(1));
@@ -239,17 +239,17 @@ fn samples_of(plan: &Plan, name: &str, path: &Path) -> Samples {
         Some(DatasetSource::Pack { packing, of }) => {
             let files = match plan.dataset(of).map(|origin| &origin.source) {
                 Some(DatasetSource::Make(plan)) => made(plan),
-                Some(DatasetSource::Path(path)) => look(path).unwrap_or_default(),
+                Some(DatasetSource::Path(path)) => scan(path).unwrap_or_default(),
                 _ => Samples::default(),
             };
             let encoded = if matches!(packing, Packing::Tensor { .. }) { 0.0 } else { files.encoded };
             Samples { bytes: packing.sample_bytes(files.bytes as u64) as f64, encoded, ..files }
         }
-        _ => look(path).unwrap_or_default(),
+        _ => scan(path).unwrap_or_default(),
     }
 }
 
-fn look(path: &Path) -> Option<Samples> {
+fn scan(path: &Path) -> Option<Samples> {
     let source = Source::discover(Arc::new(Local::default()), path).ok()?;
     let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let total: u64 = source.files().iter().map(length).sum();
@@ -258,19 +258,20 @@ fn look(path: &Path) -> Option<Samples> {
     (n > 0).then_some(Samples { n, bytes, encoded: bytes })
 }
 
-/// Seconds per byte to make and to decode images, on one core.
+/// Seconds per byte to generate and to decode images, on one core.
 fn calibrate() -> (f64, f64) {
-    let plan = MakePlan::new(&MakeSpec::new(forebay_dataset::Profile::Imagenet)).expect("the profile as it is");
+    let plan =
+        MakePlan::new(&MakeSpec::new(forebay_dataset::Profile::Imagenet)).expect("the unchanged profile is valid");
     let spec = ImageSpec { width: 224, height: 224, dtype: Dtype::F32, layout: Layout::Nhwc, scaled_dct: false };
     let (mut camera, mut decoder) = (Camera::new(), ImageDecoder::new(spec));
     let (mut file, mut pixels) = (Vec::new(), vec![0; spec.sample_bytes()]);
     let (mut made_s, mut decoded_s, mut bytes) = (0.0, 0.0, 0.0);
-    for index in 0..=PICTURES {
+    for index in 0..=CALIBRATION_IMAGES {
         let start = Instant::now();
         camera.take(&plan.picture(index).shot, &mut file);
         let made = start.elapsed();
-        decoder.decode_into(&file, &mut pixels).expect("a picture of our own is whole");
-        // The first one also pays for allocations and tables.
+        decoder.decode_into(&file, &mut pixels).expect("a generated image decodes");
+        // The first image includes one-time allocations and tables.
         if index > 0 {
             made_s += made.as_secs_f64();
             decoded_s += (start.elapsed() - made).as_secs_f64();

@@ -1,8 +1,8 @@
-//! The folder of a run: what was planned, where it ran, and every finished cell.
+//! The folder of a run: its plan, its machine, and every finished cell.
 //!
-//! `plan.toml` is the study as run, `environment.json` the machine, `record.jsonl` the head and then one line per cell. A line is appended
-//! with one write and synced before the next cell begins: a kill loses only the cell it interrupts. A run holds the lock of the hidden
-//! file `.lock`.
+//! `plan.toml` holds the study as run, `environment.json` the machine, `record.jsonl` a header line and one line per
+//! cell. Each line is appended with one write and synced before the next cell starts, so a kill loses only the cell it
+//! interrupts. A run locks the hidden file `.lock`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -18,7 +18,7 @@ use super::error::{Error, Result};
 pub const PLAN: &str = "plan.toml";
 pub const ENVIRONMENT: &str = "environment.json";
 pub const RECORD: &str = "record.jsonl";
-/// Data made for the run, unless the user names another place.
+/// Data generated for the run, unless the user names another folder.
 pub const DATA: &str = "data";
 const LOCK: &str = ".lock";
 
@@ -33,7 +33,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins a run in an empty or missing folder.
+    /// Starts a run in an empty or missing folder.
     ///
     /// # Errors
     /// [`Error::Occupied`] if it holds anything, [`Error::Busy`] if another process runs a study there.
@@ -42,43 +42,43 @@ impl Folder {
             let is_run = path.join(RECORD).exists() || path.join(PLAN).exists();
             return Err(Error::Occupied { path: path.to_owned(), is_run });
         }
-        Self::found(path, head)
+        Self::create(path, head)
     }
 
-    /// Continues the run in a folder and returns what it has. One that was killed before its record began starts over.
+    /// Continues the run in a folder and returns its finished cells. A run killed before its record existed starts over.
     ///
     /// # Errors
-    /// [`Error::NoRun`] if there is none, [`Error::Different`] if it is of another plan than the head's, [`Error::Record`] if it is damaged
-    /// before its end, [`Error::Busy`] if another process runs a study there.
+    /// [`Error::NoRun`] if there is none, [`Error::Different`] if its plan differs from the head's, [`Error::Record`] if
+    /// the record is damaged before its end, [`Error::Busy`] if another process runs a study there.
     pub fn resume(path: &Path, head: &StudyHead) -> Result<(Self, StudyRun)> {
         if !is_begun(path)? {
-            let folder = Self::found(path, head)?;
-            return Ok((folder, bare(head)));
+            let folder = Self::create(path, head)?;
+            return Ok((folder, empty_run(head)));
         }
         let lock = lock(path)?;
-        let Read { record, run, sound, length } = read(path, head)?;
+        let Read { record, run, intact, length } = read(path, head)?;
         let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
-        if sound < length {
-            file.set_len(sound as u64).and_then(|()| file.sync_all()).map_err(Error::io("mend", &record))?;
+        if intact < length {
+            file.set_len(intact as u64).and_then(|()| file.sync_all()).map_err(Error::io("truncate", &record))?;
         }
-        Ok((Self { record, file, length: sound as u64, is_new: false, _lock: lock }, run))
+        Ok((Self { record, file, length: intact as u64, is_new: false, _lock: lock }, run))
     }
 
-    /// What [`Folder::resume`] would continue with; neither writes nor locks.
+    /// Returns what [`Folder::resume`] would return, without writing or locking.
     ///
     /// # Errors
     /// As [`Folder::resume`], except [`Error::Busy`].
-    pub fn look(path: &Path, head: &StudyHead) -> Result<StudyRun> {
-        Ok(if is_begun(path)? { read(path, head)?.run } else { bare(head) })
+    pub fn read(path: &Path, head: &StudyHead) -> Result<StudyRun> {
+        Ok(if is_begun(path)? { read(path, head)?.run } else { empty_run(head) })
     }
 
-    fn found(path: &Path, head: &StudyHead) -> Result<Self> {
-        fs::create_dir_all(path).map_err(Error::io("make", path))?;
+    fn create(path: &Path, head: &StudyHead) -> Result<Self> {
+        fs::create_dir_all(path).map_err(Error::io("create", path))?;
         let lock = lock(path)?;
         write(&path.join(PLAN), plan_text(head).as_bytes())?;
-        let environment = serde_json::to_string_pretty(&head.environment).expect("an environment is plain data");
+        let environment = serde_json::to_string_pretty(&head.environment).expect("an environment serializes to JSON");
         write(&path.join(ENVIRONMENT), format!("{environment}\n").as_bytes())?;
-        // The record is written last and whole: without it there is no run yet.
+        // The record is written last and atomically: without it, there is no run.
         let record = path.join(RECORD);
         let line = StudyLine::Head(Box::new(head.clone())).to_jsonl();
         write(&record, line.as_bytes())?;
@@ -86,15 +86,15 @@ impl Folder {
         Ok(Self { record, file, length: line.len() as u64, is_new: true, _lock: lock })
     }
 
-    /// Whether the run began here instead of being resumed.
+    /// Whether the run is new rather than resumed.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Durable when this returns.
+    /// Appends a line, which is durable when this returns.
     ///
     /// # Errors
-    /// When the line cannot be kept; the record is then as before, as far as the device allows.
+    /// When the line cannot be written. The record is then truncated to its former length, if the device allows.
     pub fn append(&mut self, line: &StudyLine) -> Result<()> {
         let text = line.to_jsonl();
         match self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
@@ -114,29 +114,29 @@ impl Folder {
 struct Read {
     record: PathBuf,
     run: StudyRun,
-    /// Length of the intact part, and of the whole.
-    sound: usize,
+    /// Length of the intact part, and of the whole file.
+    intact: usize,
     length: usize,
 }
 
-/// Refuses a run of another plan than the head's.
+/// Refuses a run whose plan differs from the head's.
 fn read(path: &Path, head: &StudyHead) -> Result<Read> {
     let record = path.join(RECORD);
     let text = fs::read_to_string(&record).map_err(Error::io("read", &record))?;
     let read = StudyRun::from_jsonl(&text);
-    let (run, sound) = read.map_err(|source| Error::Record { path: record.clone(), source })?;
+    let (run, intact) = read.map_err(|source| Error::Record { path: record.clone(), source })?;
     match difference(&run.head, head) {
         Some(what) => Err(Error::Different { path: path.to_owned(), what }),
-        None => Ok(Read { record, run, sound, length: text.len() }),
+        None => Ok(Read { record, run, intact, length: text.len() }),
     }
 }
 
-/// Whether the record has begun; refuses a folder that holds no run.
+/// Whether the folder has a record; refuses a folder without a run.
 fn is_begun(path: &Path) -> Result<bool> {
     if path.join(RECORD).exists() {
         return Ok(true);
     }
-    // A run killed before its record began leaves only these.
+    // A run killed before its record existed leaves only these.
     let ours = [LOCK, PLAN, ENVIRONMENT, DATA];
     let names = names_in(path)?;
     if names.iter().any(|name| !ours.contains(&name.as_str()) && !name.ends_with(".tmp")) {
@@ -148,16 +148,16 @@ fn is_begun(path: &Path) -> Result<bool> {
     }
 }
 
-fn bare(head: &StudyHead) -> StudyRun {
+fn empty_run(head: &StudyHead) -> StudyRun {
     StudyRun { head: head.clone(), cells: Vec::new(), resumed: Vec::new(), series: None }
 }
 
-/// `None` if there is no run, or its environment cannot be read.
-pub fn begun_on(path: &Path) -> Option<Environment> {
+/// The machine on which a run started; `None` if there is no run, or its environment cannot be read.
+pub fn environment_of(path: &Path) -> Option<Environment> {
     serde_json::from_slice(&fs::read(path.join(ENVIRONMENT)).ok()?).ok()
 }
 
-/// Data inside the run's folder is kept as a relative path, so it moves with the folder.
+/// The path to record for the data: relative inside the run's folder, so the folder can be moved.
 pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
     match data.strip_prefix(run) {
         Ok(inside) if inside.as_os_str().is_empty() => PathBuf::from("."),
@@ -166,42 +166,42 @@ pub fn data_to_keep(run: &Path, data: &Path) -> PathBuf {
     }
 }
 
-/// Where a run's data is, and where it was if the recorded path no longer exists.
+/// Where a run's data is, and the recorded path if it is no longer valid.
 ///
 /// Earlier versions recorded an absolute path even for data in the run's folder, which may have been copied or moved.
 pub fn data_of(run: &Path, head: &StudyHead) -> (PathBuf, Option<PathBuf>) {
     let own = run.join(DATA);
     let Some(kept) = &head.data else { return (own, None) };
-    // Earlier versions did not escape it.
+    // Earlier versions did not escape the path.
     let kept = run.join(unescape(kept).unwrap_or_else(|_| kept.into()));
     let was_given = head.command_line.iter().any(|word| word == "--data" || word.starts_with("--data="));
     let was_inside = !was_given || (kept.ends_with(DATA) && (own.is_dir() || !kept.exists()));
     if was_inside && !kept.starts_with(run) { (own, Some(kept)) } else { (kept, None) }
 }
 
-/// None if the folder does not exist.
+/// No names if the folder does not exist.
 fn names_in(path: &Path) -> Result<Vec<String>> {
     match fs::read_dir(path) {
         Ok(entries) => Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Error::io("look into", path)(error)),
+        Err(error) => Err(Error::io("list", path)(error)),
     }
 }
 
-/// The lock's file outlives the run: if it were removed, one process could hold the lock of the removed file and another that of a new
-/// one.
+/// Locks the run's folder. The lock file stays after the run: if it were removed, one process could hold the lock of the
+/// removed file and another the lock of a new one.
 fn lock(path: &Path) -> Result<File> {
     let name = path.join(LOCK);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&name);
     let file = file.map_err(Error::io("open", &name))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
-        // File systems without locks run unprotected.
+        // On a file system without locks, the run is unprotected.
         _ => Ok(file),
     }
 }
 
-/// Writes a file whole and durably, or not at all.
+/// Writes a file atomically and durably.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut writer = Local::default().create(path)?;
     writer.write(bytes)?;
@@ -210,14 +210,14 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 
 fn plan_text(head: &StudyHead) -> String {
     let scale = head.scale.name();
-    let spec = toml::to_string_pretty(&head.spec).expect("a study that was read from TOML can be written as TOML");
+    let spec = toml::to_string_pretty(&head.spec).expect("a study read from TOML serializes to TOML");
     format!("# The study as it was run. To run it again: forebay study run {PLAN} --scale {scale}\n\n{spec}")
 }
 
-/// Compares only what cells depend on; `None` if both heads are of the same plan.
+/// Describes how two plans differ in what cells depend on; `None` if they do not.
 fn difference(theirs: &StudyHead, ours: &StudyHead) -> Option<String> {
     let value = |head: &StudyHead| {
-        let spec = serde_json::to_value(&head.spec).expect("a study is plain data");
+        let spec = serde_json::to_value(&head.spec).expect("a study serializes to JSON");
         serde_json::json!({ "scale": head.scale, "spec": spec, "cells": head.n_cells })
     };
     let mut found = Vec::new();

@@ -1,5 +1,4 @@
-//! Cells that are planned but not run, because this machine or build cannot. They are recorded with the reason, so the matrix of a study
-//! stays complete.
+//! Cells that this machine or build cannot run. They are recorded with the reason, so a study's matrix stays complete.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use super::steps::Task;
 
 impl Plan {
     /// Leaves out workload cells that this build cannot run, or whose batches do not fit into memory.
-    pub(super) fn leave_out_what_does_not_fit(&mut self, memory: Option<Bytes>) {
+    pub(super) fn leave_out_unfit(&mut self, memory: Option<Bytes>) {
         for cell in &mut self.cells {
             if let Task::Workload(task) = &cell.work.task {
                 cell.left_out = task.unfit(memory);
@@ -21,17 +20,17 @@ impl Plan {
         }
     }
 
-    /// Leaves out workload cells whose data does not fit where it would be made, the largest first.
-    pub fn leave_out_what_has_no_room(&mut self, data: &Path) {
-        let reasons = no_room(&Places::new(self, data), self, &|path| free(&existing(path)));
+    /// Leaves out workload cells whose data does not fit on the file system, the largest first.
+    pub fn leave_out_too_large(&mut self, data: &Path) {
+        let reasons = too_large(&Places::new(self, data), self, &|path| free(&existing(path)));
         for cell in self.cells.iter_mut().filter(|cell| cell.left_out.is_none()) {
             cell.left_out = reasons.get(&cell.id).cloned();
         }
     }
 }
 
-/// By cell id.
-fn no_room(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Bytes>) -> BTreeMap<String, String> {
+/// The reasons by cell id.
+fn too_large(places: &Places<'_>, plan: &Plan, free: &dyn Fn(&Path) -> Option<Bytes>) -> BTreeMap<String, String> {
     let cells = || plan.cells.iter().filter(|cell| cell.left_out.is_none());
     let mut wanted: BTreeMap<PathBuf, (ToMake<'_>, Vec<&str>)> = BTreeMap::new();
     for (cell, records) in cells().filter_map(|cell| Some((cell, places.records_of(cell)?))) {

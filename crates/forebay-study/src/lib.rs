@@ -1,7 +1,7 @@
-//! Studies: many cells from one file, run in random order; each is recorded when it is done.
+//! Studies: many cells from one file, run in random order and recorded one by one.
 //!
 //! [`find`] reads a study, [`Plan::new`] checks it and lays out its cells, [`Folder`] stores a run, and [`run`] runs
-//! the remaining cells on a [`Bench`]: the real [`Steps`], or a test double that answers at once.
+//! the remaining cells on a [`Bench`]: the real [`Steps`], or a test double.
 
 mod check;
 mod checkpoint_dirs;
@@ -30,10 +30,12 @@ pub use data::make;
 pub use dataset::{DatasetPlan, DatasetSource};
 pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
-pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, begun_on, data_of, data_to_keep};
+pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, data_of, data_to_keep, environment_of};
 pub use load::{Found, built_in, find, parse};
 pub use places::{FindPlacement, Making, Placement, Places, ToMake};
-pub use plan::{CellPlan, Plan, Served, TierPlan};
-pub use run::{At, Event, Outcome, Rest, run};
+pub use plan::{Backing, CellPlan, Plan, TierPlan};
+pub use run::{At, Event, Outcome, Remaining, run};
 pub use space::{Space, spaces};
-pub use steps::{Bench, Declared, Failed, Route, Stage, StepResult, Steps, Task, Work, WorkloadTask, declared, like};
+pub use steps::{
+    Bench, Declared, Failed, Route, StepContext, StepResult, Steps, Task, Work, WorkloadTask, declared, like,
+};

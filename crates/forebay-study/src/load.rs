@@ -14,12 +14,12 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("hugen-2025", include_str!("../studies/hugen-2025.toml")),
     ("nelson-2022", include_str!("../studies/nelson-2022.toml")),
 ];
-/// Study files are written by hand; anything longer is the wrong file.
+/// Study files are written by hand; a longer file is not one.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its paths are absolute.
+    /// All its paths are absolute.
     pub spec: StudySpec,
     pub text: String,
 }
@@ -28,10 +28,10 @@ pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
 
-/// A built-in study by name, or one from a file.
+/// Reads a built-in study by name, or one from a file.
 ///
 /// # Errors
-/// When there is neither, or the file is not a study.
+/// When neither exists, or the file is not a study.
 pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
     let name = name.as_ref();
     if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
@@ -45,7 +45,7 @@ pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
     let text = read(path)?;
     let mut spec = parse(&text)?;
     let home = path.canonicalize().map_err(Error::io("read", path))?;
-    stand_on(home.parent().unwrap_or(Path::new("/")), &mut spec);
+    resolve_paths(home.parent().unwrap_or(Path::new("/")), &mut spec);
     for workload in spec.workloads.iter_mut().filter(|workload| workload.text.is_empty()) {
         workload.text = read(&workload.path)?;
     }
@@ -53,7 +53,7 @@ pub fn find(name: impl AsRef<OsStr>) -> Result<Found> {
 }
 
 /// # Errors
-/// [`Error::Syntax`] with the place and, for an unknown key, the nearest one.
+/// [`Error::Syntax`] with line and column and, for an unknown key, the nearest known one.
 pub fn parse(text: &str) -> Result<StudySpec> {
     toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -80,26 +80,26 @@ fn hint_of_names(name: &str) -> String {
     }
 }
 
-/// Relative paths refer to the file's folder, not to the working directory.
-fn stand_on(folder: &Path, spec: &mut StudySpec) {
-    let stand = |path: &mut Option<PathBuf>| {
+/// Makes relative paths relative to the file's folder instead of the working directory.
+fn resolve_paths(folder: &Path, spec: &mut StudySpec) {
+    let resolve = |path: &mut Option<PathBuf>| {
         if let Some(path) = path {
             *path = folder.join(&*path);
         }
     };
-    spec.datasets.iter_mut().for_each(|dataset| stand(&mut dataset.path));
-    spec.tiers.iter_mut().for_each(|tier| stand(&mut tier.path));
+    spec.datasets.iter_mut().for_each(|dataset| resolve(&mut dataset.path));
+    spec.tiers.iter_mut().for_each(|tier| resolve(&mut tier.path));
     spec.workloads.iter_mut().for_each(|workload| workload.path = folder.join(&workload.path));
 }
 
-/// Both from 1.
+/// Line and column, from 1.
 fn place_of(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The key whose value begins at a byte; empty if there is none.
+/// The key whose value starts at this byte offset; empty if there is none.
 fn key_before(text: &str, offset: usize) -> &str {
     let before = text.get(..offset).unwrap_or_default().trim_end_matches(' ');
     let Some(key) = before.strip_suffix('=').map(|before| before.trim_end_matches(' ')) else { return "" };
@@ -121,7 +121,7 @@ fn explain(message: &str, key: &str) -> (String, Option<String>) {
             (format!("{key} {message}"), None)
         }
         _ if message.ends_with("expected u64") && !key.is_empty() => {
-            (format!("{key} must be a whole number from 0"), None)
+            (format!("{key} must be a whole number of at least 0"), None)
         }
         _ => (message.lines().next().unwrap_or_default().replace('`', "\""), None),
     }
@@ -160,7 +160,7 @@ mod tests {
     fn a_value_of_another_type_is_refused_at_its_place() {
         let head = "name = \"s\"\ntitle = \"t\"\n";
         let (said, _) = refuse(&format!("{head}seed = \"x\"\n"));
-        assert_eq!(said, "line 3, column 8: seed must be a whole number from 0");
+        assert_eq!(said, "line 3, column 8: seed must be a whole number of at least 0");
         let experiment = format!("{head}[[experiment]]\nname = \"e\"\nrun = \"ingest\"\n");
         let scaled = |one: &str, some: &str| format!("must be {one}, or {{ quick = …, full = … }} of {some}");
         for (line, column, said) in [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_the_files_folder() {
+    fn relative_paths_start_at_the_files_folder() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.toml");
         fs::write(&path, "name = \"s\"\ntitle = \"t\"\n[[dataset]]\nname = \"d\"\npath = \"set\"\n").unwrap();
@@ -190,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn a_study_that_is_not_there_is_named_with_the_nearest() {
+    fn a_missing_study_is_named_with_the_nearest() {
         let error = find("chien-2081").unwrap_err();
-        assert_eq!(error.to_string(), "no study \"chien-2081\", built in or as a file");
+        assert_eq!(error.to_string(), "no built-in study or file named \"chien-2081\"");
         assert!(error.hint().unwrap().starts_with("did you mean `chien-2018`? "));
         let error = find("gone/study.toml").unwrap_err();
         assert_eq!(error.to_string(), "cannot read gone/study.toml");

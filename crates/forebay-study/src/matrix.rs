@@ -1,8 +1,8 @@
-//! From factors and levels to combinations.
+//! Combines the levels of an experiment's factors.
 
 use forebay_record::{Design, Level, Levels};
 
-/// A year of cells of five minutes each.
+/// At five minutes per cell, a study of this size takes a year.
 pub(super) const MAX_CELLS: usize = 100_000;
 
 /// With at least one level.
@@ -17,8 +17,8 @@ pub(super) fn size(design: Design, factors: &[Factor]) -> Option<usize> {
     }
 }
 
-/// Full design: all combinations, the last factor changing fastest. Otherwise the baseline of first levels, then each other level with
-/// the rest of the baseline.
+/// Factorial: all combinations, the last factor changing fastest. One at a time: the baseline of first levels, then every
+/// other level with the rest of the baseline.
 pub(super) fn combinations(design: Design, factors: &[Factor]) -> Vec<Levels> {
     match design {
         Design::Factorial => factors.iter().fold(vec![Levels::new()], |combinations, factor| {
@@ -41,7 +41,7 @@ fn each_level(of: &Levels, (name, levels): &Factor) -> Vec<Levels> {
     levels.iter().map(with).collect()
 }
 
-/// Experiment and levels, sorted by factor.
+/// The id of a cell: the experiment and its levels, sorted by factor.
 pub(super) fn id(experiment: &str, levels: &Levels) -> String {
     let mut id = experiment.to_owned();
     for (name, level) in levels {
@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Factors `a`, `b`, … with so many levels each.
+    /// Factors `a`, `b`, … with these numbers of levels.
     fn factors(counts: &[usize]) -> Vec<Factor> {
         let name = |i: usize| char::from(b'a' + i as u8).to_string();
         let levels = |n: usize| (0..n as i64).map(Level::Integer).collect();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_leaves_from_the_baseline() {
+    fn one_at_a_time_varies_the_baseline() {
         let got = ids(Design::OneAtATime, &factors(&[3, 2]));
         assert_eq!(got, ["e/a=0/b=0", "e/a=1/b=0", "e/a=2/b=0", "e/a=0/b=1"]);
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_beyond_counting_is_told() {
+    fn a_product_that_overflows_is_none() {
         assert_eq!(size(Design::Factorial, &factors(&[100_000; 8])), None);
         assert_eq!(size(Design::OneAtATime, &factors(&[100_000; 8])), Some(799_993));
     }

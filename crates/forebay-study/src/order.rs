@@ -1,4 +1,4 @@
-//! The order of cells: random, so that drift of the machine does not look like an effect, and fixed per seed.
+//! The order of cells: random, to keep drift of the machine from looking like an effect, and fixed per seed.
 
 use forebay_units::random::Random;
 
@@ -28,7 +28,7 @@ mod tests {
             sorted.sort_unstable();
             prop_assert_eq!(sorted, (0..n).collect::<Vec<_>>());
             prop_assert_eq!(&order, &permutation(n, seed));
-            // Two of 100! orders are the same with no chance to speak of.
+            // Two random orders of 100 cells are practically never equal.
             prop_assert!(n < 100 || order != permutation(n, seed ^ 1));
         }
     }

@@ -1,4 +1,4 @@
-//! Where a run's bytes are: one folder for generated data, or a tier's own.
+//! The folders of a run's data: one for generated data, and those of tiers that are folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ use forebay_units::{Bytes, Fnv};
 use forebay_workload::Workload;
 
 use super::dataset::{DatasetPlan, DatasetSource, pack_plan};
-use super::plan::{CellPlan, Plan, Served};
+use super::plan::{Backing, CellPlan, Plan};
 use super::records;
 use super::steps::Task;
 
-/// Created on tiers that are folders themselves.
+/// The subfolder for generated data on tiers that are folders.
 const ON_TIER: &str = "forebay-data";
 
-/// The device under a folder: emulated and mounted, or real.
+/// The device that a folder is on: emulated and mounted, or real.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
     /// Emulated by this process.
@@ -31,17 +31,17 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Notes if `--tier` adds an emulated device on top.
-    pub fn notes_beside(&self, tier: Option<&Profile>) -> Vec<String> {
+    /// The notes, extended for a `--tier` that is emulated on top.
+    pub fn notes_with(&self, tier: Option<&Profile>) -> Vec<String> {
         let mut notes = self.notes.clone();
         match (tier, &self.kernel) {
             (Some(tier), None) if self.shaped.is_some() => {
                 if let Some(first) = notes.first_mut() {
-                    first.push_str(&format!("; but --tier {} is used instead", tier.name));
+                    first.push_str(&format!("; --tier {} is used instead", tier.name));
                 }
             }
             (Some(tier), Some(kernel)) => notes.push(format!(
-                "both limits act: --tier {} is shaped in this process, on top of what the kernel allows the tier {}",
+                "both limits apply: --tier {} is shaped in this process, on top of the kernel's limits of tier {}",
                 tier.name, kernel.name
             )),
             _ => {}
@@ -80,7 +80,7 @@ pub enum Making<'a> {
 }
 
 impl ToMake<'_> {
-    /// Checks what is written last, and of shards the lengths too.
+    /// Checks the file that is written last, and the lengths of shards.
     pub fn is_there(&self) -> bool {
         match &self.making {
             Making::Records(workload) => records::are_there(workload, &self.dir),
@@ -113,7 +113,7 @@ impl ToMake<'_> {
     }
 }
 
-/// The manifest, and every shard it names.
+/// Whether the manifest and every shard it names exist.
 fn has_all_shards(dir: &Path) -> bool {
     let text = fs::read(dir.join(MANIFEST)).unwrap_or_default();
     let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else { return false };
@@ -122,7 +122,7 @@ fn has_all_shards(dir: &Path) -> bool {
 }
 
 impl<'a> Places<'a> {
-    /// `data` holds generated data that belongs to no tier's folder.
+    /// `data` is the folder for data that is not on a tier's own folder.
     pub fn new(plan: &'a Plan, data: &'a Path) -> Self {
         Self { plan, data }
     }
@@ -131,10 +131,10 @@ impl<'a> Places<'a> {
         self.plan.scale
     }
 
-    /// The tier's own folder, or the common one.
+    /// The tier's own folder, or the shared one.
     pub fn folder_of(&self, tier: Option<&str>) -> PathBuf {
-        match tier.and_then(|name| self.plan.tier(name)).map(|tier| &tier.served) {
-            Some(Served::Folder(path)) => path.join(ON_TIER),
+        match tier.and_then(|name| self.plan.tier(name)).map(|tier| &tier.backing) {
+            Some(Backing::Folder(path)) => path.join(ON_TIER),
             _ => self.data.to_owned(),
         }
     }
@@ -147,7 +147,7 @@ impl<'a> Places<'a> {
         self.plan.profile(tier)
     }
 
-    /// `None` if the cell needs none.
+    /// The data of a cell; `None` if it needs none.
     pub fn data_of(&self, cell: &CellPlan) -> Option<PathBuf> {
         match (cell.work.dataset(), &cell.work.task) {
             (None, Task::Workload(task)) => {
@@ -173,7 +173,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Each place once; a dataset comes before those packed from it.
+    /// The data to generate or pack, each folder once; a dataset comes before those packed from it.
     pub fn to_make<'c>(&self, cells: impl IntoIterator<Item = &'c CellPlan>) -> Vec<ToMake<'a>> {
         let mut all: Vec<ToMake<'a>> = Vec::new();
         let mut add = |wanted: ToMake<'a>| {
@@ -236,7 +236,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Named by content, so studies and scales can share a folder.
+/// The name follows from the content, so studies and scales can share a folder.
 fn folder_name(plan: &MakePlan) -> String {
     let made = plan.parameters();
     let profile = match made.profile {
@@ -246,7 +246,7 @@ fn folder_name(plan: &MakePlan) -> String {
     format!("{profile}-{}-seed{}", made.count, made.seed)
 }
 
-/// Last component for people, plus a hash of the whole path, since other paths may end alike.
+/// The last component for people, and a hash of the whole path, since other paths may end the same.
 fn path_name(path: &Path) -> String {
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     format!("{last}-{:08x}", Fnv::of(path.as_os_str().as_bytes()) as u32)

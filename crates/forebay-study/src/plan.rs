@@ -1,4 +1,4 @@
-//! From a study's file to its plan: validated and total. Errors are reported before anything is made or run.
+//! Turns a study into a validated plan. Errors are reported before anything is generated or run.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,18 +25,18 @@ pub struct Plan {
     pub scale: Scale,
     pub datasets: Vec<DatasetPlan>,
     pub tiers: Vec<TierPlan>,
-    /// Experiment by experiment; see [`Plan::order`] for the order of the run.
+    /// In the order of the experiments; [`Plan::order`] is the order of the run.
     pub cells: Vec<CellPlan>,
 }
 
 #[derive(Debug, Clone)]
 pub struct TierPlan {
     pub name: String,
-    pub served: Served,
+    pub backing: Backing,
 }
 
 #[derive(Debug, Clone)]
-pub enum Served {
+pub enum Backing {
     /// Emulated by this process.
     Shaped(Profile),
     /// A folder on a real device.
@@ -49,9 +49,9 @@ pub struct CellPlan {
     pub id: String,
     pub experiment: String,
     pub factors: Levels,
-    /// Dropped rounds before the kept ones.
+    /// Rounds before the measured ones; their results are not used.
     pub warmups: usize,
-    /// Kept rounds.
+    /// Measured rounds.
     pub repeats: usize,
     pub work: Work,
     /// Why this machine cannot run it; `None` if it can.
@@ -85,12 +85,12 @@ impl Plan {
             let cells = plan.cells_of(experiment)?;
             plan.cells.extend(cells);
         }
-        plan.refuse_doubles()?;
-        plan.leave_out_what_does_not_fit(forebay_measure::memory());
+        plan.refuse_duplicates()?;
+        plan.leave_out_unfit(forebay_measure::memory());
         Ok(plan)
     }
 
-    /// Indices of the cells in running order: random against drift, fixed per seed.
+    /// Indices of the cells in running order: random because the machine drifts, fixed per seed.
     pub fn order(&self) -> Vec<usize> {
         permutation(self.cells.len(), self.spec.seed)
     }
@@ -108,9 +108,9 @@ impl Plan {
     }
 
     pub fn profile(&self, tier: &str) -> Option<Profile> {
-        match &self.tier(tier)?.served {
-            Served::Shaped(profile) => Some(profile.clone()),
-            Served::Folder(_) => None,
+        match &self.tier(tier)?.backing {
+            Backing::Shaped(profile) => Some(profile.clone()),
+            Backing::Folder(_) => None,
         }
     }
 
@@ -174,8 +174,8 @@ impl Plan {
         };
         let tier = work.tier.as_deref().map(known).transpose()?;
         work.route().iter().flat_map(Route::tiers).try_for_each(|name| known(name).map(drop))?;
-        let served = tier.map(|tier| &tier.served);
-        if let (Task::Probe(settings), Some(Served::Shaped(_))) = (&work.task, served)
+        let backing = tier.map(|tier| &tier.backing);
+        if let (Task::Probe(settings), Some(Backing::Shaped(_))) = (&work.task, backing)
             && settings.engine.contains(&Engine::Uring)
         {
             return Err(refused("io_uring bypasses an emulated tier; use engine sync or direct".to_owned(), None));
@@ -192,11 +192,13 @@ impl Plan {
         })?;
         let is_workload = matches!(work.task, Task::Workload(_));
         if is_workload && !matches!(dataset.source, DatasetSource::Path(_)) {
-            let reason = format!("dataset \"{name}\" consists of images; a workload reads its own data or a path");
+            let reason = format!(
+                "dataset \"{name}\" consists of images; a workload generates its data or reads a dataset with `path`"
+            );
             return Err(refused(reason, None));
         }
-        match (work.needs_data() || is_workload, &dataset.source, served) {
-            (true, DatasetSource::Path(path), Some(Served::Folder(folder))) => {
+        match (work.needs_data() || is_workload, &dataset.source, backing) {
+            (true, DatasetSource::Path(path), Some(Backing::Folder(folder))) => {
                 let (path, folder) = (path.escaped(), folder.escaped());
                 let hint = "make \"dataset\" the factor, with a dataset on each device".to_owned();
                 Err(refused(format!("the dataset is at {path} and cannot also be on {folder}"), Some(hint)))
@@ -205,10 +207,12 @@ impl Plan {
         }
     }
 
-    fn refuse_doubles(&self) -> Result<()> {
+    fn refuse_duplicates(&self) -> Result<()> {
         let mut seen = HashSet::new();
         match self.cells.iter().find(|cell| !seen.insert(cell.id.as_str())) {
-            Some(double) => Err(Error::plan(format!("cell {}", double.id), "duplicate cell: a level is listed twice")),
+            Some(duplicate) => {
+                Err(Error::plan(format!("cell {}", duplicate.id), "duplicate cell: a level is listed twice"))
+            }
             None if self.cells.is_empty() => Err(Error::plan("the study", "no experiments")),
             None => Ok(()),
         }
@@ -235,30 +239,30 @@ impl Plan {
         }
     }
 
-    /// Existing data must exist and suffice, and folders that are tiers must exist: data generated on a mount point
-    /// without its mount would end up on another device.
+    /// Checks that existing data is there and large enough, and that the folders of tiers exist: data generated in the
+    /// mount point of an unmounted device would end up on another device.
     ///
     /// # Errors
     /// [`Error::Plan`] with the tier or the dataset.
     pub fn check_folders(&self) -> Result<()> {
         for tier in &self.tiers {
-            match &tier.served {
-                Served::Folder(path) if !path.is_dir() => {
+            match &tier.backing {
+                Backing::Folder(path) if !path.is_dir() => {
                     let reason = format!("{} is not an existing folder", path.escaped());
                     return Err(Error::plan(format!("tier \"{}\"", tier.name), reason));
                 }
                 _ => {}
             }
         }
-        dataset::check_there(&self.datasets)?;
-        dataset_size::check_there(self)
+        dataset::check_existing(&self.datasets)?;
+        dataset_size::check_existing(self)
     }
 
     pub fn tier_notes(&self, find_placement: FindPlacement<'_>) -> Vec<TierNote> {
         let note = |tier: &TierPlan| {
-            let (kind, description) = match &tier.served {
-                Served::Shaped(profile) => (TierKind::Shaped, profile.describe()),
-                Served::Folder(path) => {
+            let (kind, description) = match &tier.backing {
+                Backing::Shaped(profile) => (TierKind::Shaped, profile.describe()),
+                Backing::Folder(path) => {
                     let placement = find_placement(path);
                     let (kind, what) = match (placement.kernel, placement.shaped) {
                         (Some(profile), _) => (TierKind::Kernel, Some(profile.describe())),
@@ -279,7 +283,7 @@ impl Plan {
     }
 }
 
-/// Settings that the command would sweep become factors where the study does not set them.
+/// Turns settings that the command sweeps by default into factors, unless the study sets them.
 fn sweep(experiment: &mut ExperimentSpec) {
     for (name, levels) in steps::sweeps(experiment.run) {
         let is_set =
@@ -292,15 +296,15 @@ fn sweep(experiment: &mut ExperimentSpec) {
 
 fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {
     let place = || format!("tier \"{}\"", spec.name);
-    let served = match (&spec.profile, &spec.path) {
+    let backing = match (&spec.profile, &spec.path) {
         (Some(_), Some(_)) => return Err(Error::plan(place(), "give `profile` or `path`, not both")),
         (None, None) => return Err(Error::plan(place(), "give `profile` (hdd, ssd, optane, lustre) or `path`")),
-        (None, Some(path)) => Served::Folder(path.clone()),
-        (Some(profile), None) => Served::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
+        (None, Some(path)) => Backing::Folder(path.clone()),
+        (Some(profile), None) => Backing::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
             place: format!("{}, profile", place()),
             reason,
             hint: did_you_mean(profile, Profile::NAMES),
         })?),
     };
-    Ok(TierPlan { name: spec.name.clone(), served })
+    Ok(TierPlan { name: spec.name.clone(), backing })
 }

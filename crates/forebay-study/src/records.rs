@@ -1,4 +1,4 @@
-//! The data of workload cells: where it is, whether it exists, how large it is. Cells with the same dataset share it.
+//! The data of workload cells: its folder, whether it exists, and its size. Cells with the same dataset share it.
 
 use std::path::Path;
 
@@ -9,24 +9,24 @@ use forebay_workload::{Dataset, Part, Workload};
 use super::estimate::Estimate;
 use super::steps::WorkloadTask;
 
-/// Format and number of files for people, plus a hash of everything its bytes depend on.
+/// Format and number of files for people, and a hash of all settings that determine the bytes.
 pub(super) fn folder_name(workload: &Workload) -> String {
     let dataset = &workload.dataset;
-    // Its location and later use do not change a byte.
+    // These settings do not change the bytes.
     let alike =
         Dataset { data_folder: String::new(), keep_files: true, record_length_bytes_resize: 0, ..dataset.clone() };
     let hash = Fnv::of(format!("{alike:?}").as_bytes());
     format!("{}-{}-{:08x}", dataset.format.name(), dataset.n_files_train, (hash ^ (hash >> 32)) as u32)
 }
 
-/// Files get their names only once complete.
+/// Checks names only: a file gets its name once it is complete.
 pub(super) fn are_there(workload: &Workload, dir: &Path) -> bool {
     let dataset = &workload.dataset;
     let all = |part: Part| (0..dataset.n_files(part)).all(|i| dir.join(dataset.path_of(part, i)).exists());
     dir.exists() && all(Part::Train) && all(Part::Eval)
 }
 
-/// To train and to evaluate on.
+/// Samples for training and evaluation.
 pub(super) fn n_samples(workload: &Workload) -> u64 {
     let files = workload.dataset.n_files_train.saturating_add(workload.dataset.n_files_eval);
     files.saturating_mul(workload.dataset.n_samples_per_file)
@@ -37,7 +37,7 @@ pub(super) fn expected_bytes(workload: &Workload) -> Bytes {
     Bytes(forebay_dataset::records_room(&workload.dataset).unwrap_or(0))
 }
 
-/// Checkpoints are removed after the cell.
+/// Bytes of all checkpoints, which are removed after the cell.
 pub(super) fn saved_bytes(task: &WorkloadTask) -> Bytes {
     let planned = task.read().ok().and_then(|workload| {
         let is_saved = workload.workflow.checkpoint;
@@ -46,7 +46,8 @@ pub(super) fn saved_bytes(task: &WorkloadTask) -> Bytes {
     planned.map_or(Bytes(0), |plan| Bytes(plan.checkpoint_bytes.saturating_mul(plan.checkpoints)))
 }
 
-/// The time is a lower bound: computation, sample preparation, decoding of an emulated loader, and the emulated device.
+/// The time is a lower bound: the largest of computation, preprocessing, decoding in an emulated loader, and the emulated
+/// device.
 pub(super) fn estimate(task: &WorkloadTask, profile: Option<&Profile>, rounds: u64) -> Estimate {
     let Ok(workload) = task.read() else { return Estimate::default() };
     let accelerators = task.settings.all_accelerators();

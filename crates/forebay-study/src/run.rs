@@ -1,4 +1,4 @@
-//! Runs the cells of a plan in random order and records each as soon as it is done.
+//! Runs the cells of a plan in random order and records each one when it is done.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,17 +30,17 @@ pub enum Event<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct At {
-    /// Includes earlier runs.
+    /// Includes cells of earlier runs.
     pub n_done: usize,
     pub n_cells: usize,
-    /// Estimate of the remaining time, corrected by how long cells have taken so far.
+    /// Estimate of the remaining time, corrected by the times of finished cells.
     pub left_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     pub n_cells: usize,
-    /// Includes earlier runs.
+    /// Includes cells of earlier runs.
     pub n_done: usize,
     /// Of `n_done`.
     pub n_failed: usize,
@@ -50,7 +50,7 @@ pub struct Outcome {
 }
 
 #[derive(Debug, Clone)]
-pub struct Rest {
+pub struct Remaining {
     /// Indices in the plan, in running order.
     pub cells: Vec<usize>,
     pub n_done: usize,
@@ -60,7 +60,7 @@ pub struct Rest {
     pub n_left_out: usize,
 }
 
-impl Rest {
+impl Remaining {
     pub fn whole(plan: &Plan) -> Self {
         Self { cells: plan.order(), n_done: 0, n_failed: 0, n_left_out: 0 }
     }
@@ -71,7 +71,7 @@ impl Rest {
         let mut rest = Self { cells: Vec::new(), n_done: 0, n_failed: 0, n_left_out: 0 };
         for number in plan.order() {
             let planned = &plan.cells[number];
-            // A cell that another machine left out runs where it fits.
+            // A cell that another machine left out runs on a machine that can run it.
             let stays = |cell: &StudyCell| match (&cell.error, &cell.left_out) {
                 (Some(_), _) => !retry_failed,
                 (None, Some(_)) => planned.left_out.is_some(),
@@ -93,21 +93,21 @@ impl Rest {
         self.cells.iter().map(|number| &plan.cells[*number])
     }
 
-    /// Marks in the record that a run was resumed.
+    /// The line that marks a resumed run in the record.
     pub fn resumed(&self, environment: Environment) -> StudyLine {
         StudyLine::Resumed(Box::new(StudyResumed { environment, n_done: self.n_done as u64 }))
     }
 }
 
-/// Runs the remaining cells and records each when it is done. When `cancel` is set, the current cell is dropped.
+/// Runs the remaining cells and records each when it is done. When `cancel` is set, the current cell is discarded.
 ///
 /// `seconds` estimates a cell's time, `None` if unknown.
 ///
 /// # Errors
-/// When a cell cannot be recorded. A failed cell is recorded with its reason and is no error.
+/// When a cell cannot be recorded. A failed cell is recorded with its reason and is not an error.
 pub fn run(
     plan: &Plan,
-    rest: &Rest,
+    rest: &Remaining,
     folder: &mut Folder,
     bench: &mut dyn Bench,
     seconds: &dyn Fn(&CellPlan) -> Option<f64>,
@@ -135,9 +135,9 @@ pub fn run(
         }
         observe(Event::Started { cell, at: At { n_done: outcome.n_done, n_cells, left_s: pace.left_s() } });
         let (started_at, start) = (utc_now(), Instant::now());
-        let hear = |event| observe(Event::Within(event));
-        let measured = bench.measure(cell, Observer::new(&hear, cancel));
-        // An interrupted cell is no measurement, however it ended.
+        let forward = |event| observe(Event::Within(event));
+        let measured = bench.measure(cell, Observer::new(&forward, cancel));
+        // The result of an interrupted cell is never used.
         outcome.stopped = cancel.load(Ordering::Relaxed);
         if outcome.stopped {
             break;

@@ -1,4 +1,4 @@
-//! Disk space that a study needs, per file system.
+//! The disk space that a study needs on each file system.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -32,7 +32,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Needed at the same time.
+    /// The peak: generated data plus the largest temporary files.
     pub fn needed(&self) -> Bytes {
         // Cells run one at a time and remove what they wrote.
         self.to_make + self.to_probe.max(self.to_save)
@@ -86,8 +86,8 @@ pub fn spaces<'c>(places: &Places<'_>, cells: impl IntoIterator<Item = &'c CellP
     by_device.into_values().collect()
 }
 
-/// Checkpoints of a cell, per file system: those kept on each tier (a benchmark keeps one) and one more, since the next is written before
-/// the oldest is removed; at most as many as the cell saves.
+/// Peak size of a cell's checkpoints per file system: those kept on each tier (a benchmark keeps one) and one more, since
+/// the next is written before the oldest is removed; at most as many as the cell saves.
 fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     let (bytes, n_copies) = match &cell.work.task {
         Task::Train(settings) => (train::state_bytes(settings), train::most_copies(settings)),
@@ -107,7 +107,7 @@ fn saves(places: &Places<'_>, cell: &CellPlan) -> Vec<(PathBuf, Bytes)> {
     all.into_values().collect()
 }
 
-/// Or the nearest existing folder above it.
+/// The path, or its nearest existing ancestor.
 pub(super) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
@@ -115,9 +115,9 @@ pub(super) fn existing(path: &Path) -> PathBuf {
 
 pub(super) fn free(path: &Path) -> Option<Bytes> {
     let name = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the structure is plain integers, for which zeros are valid.
+    // SAFETY: the structure holds only integers, for which zeros are valid.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a valid C string, and a structure written by the call alone.
+    // SAFETY: the string is a valid C string, and the structure is valid for writes.
     let code = unsafe { libc::statvfs(name.as_ptr(), &raw mut stat) };
     (code == 0).then(|| Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
@@ -137,7 +137,7 @@ mod tests {
             scale: Scale::Quick,
         };
         assert!(space(Some(Bytes(7_000))).check().is_ok());
-        assert!(space(None).check().is_ok(), "what is not known does not stop a run");
+        assert!(space(None).check().is_ok(), "unknown free space does not stop a run");
         let error = space(Some(Bytes(6_999))).check().unwrap_err();
         assert_eq!(error.to_string(), "out: 7.0 KB needed, 7.0 KB free");
         assert_eq!(error.hint().unwrap(), "free space there, or put the data elsewhere with --data DIR");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_yet_lies_where_its_parent_does() {
+    fn a_missing_folder_is_on_the_file_system_of_its_parent() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(existing(&dir.path().join("a/b/c")), dir.path());
         assert!(free(dir.path()).unwrap() > Bytes(0));

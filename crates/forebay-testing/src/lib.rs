@@ -1,8 +1,8 @@
-//! Tests that cannot run on a machine, counted with their reason.
+//! Tests that cannot run on a machine are counted, with their reason.
 //!
-//! The test harness knows only passed and failed, and counts a test that returns early as passed. Such a test calls [`not_run`]
-//! first: it prints a line, and where [`LEDGER`] names a file it appends one there. `cargo xtask ci` reads that file and
-//! fails on a test that this machine could have run.
+//! The test harness knows only passed and failed, and counts a test that returns early as passed. Call [`not_run`]
+//! before such a return: it prints a line, and appends one to the file that [`LEDGER`] names, if any. `cargo xtask ci`
+//! reads that file and fails on a test that this machine could have run.
 //!
 //! ```
 //! use forebay_testing::{Reason, not_run};
@@ -20,10 +20,11 @@ use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The environment variable that names the ledger: a line per test, written by [`not_run`] and read by [`Entry::from_str`].
+/// The environment variable with the path of the ledger: one line per test, written by [`not_run`] and read by
+/// [`Entry::from_str`].
 pub const LEDGER: &str = "FOREBAY_NOT_RUN";
 
-/// Why a test cannot run, or cannot run in full, on a machine.
+/// Why a test cannot run on a machine, or not completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Gpu,
@@ -42,7 +43,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason there is.
+    /// All reasons.
     pub const ALL: [Self; 13] = [
         Self::Gpu,
         Self::NoDirectIo,
@@ -63,16 +64,16 @@ impl Reason {
         match self {
             Self::Gpu => "CUDA is installed",
             Self::NoDirectIo => "no direct I/O",
-            Self::NoDisk => "the target folder is on no disk",
+            Self::NoDisk => "the target folder is not on a disk",
             Self::NoGpu => "no GPU",
             Self::NoIoUring => "no io_uring",
-            Self::NoKernelTier => "no right to mount, or no loop devices",
+            Self::NoKernelTier => "no permission to mount, or no loop devices",
             Self::NoMounts => "no mount namespaces",
             Self::NoOtherUser => "no other user can run the program",
-            Self::NoPeakMemory => "the kernel does not tell the peak memory",
+            Self::NoPeakMemory => "the kernel does not report the peak memory",
             Self::NoProgram => "a program is not installed",
-            Self::NoSchedulerCounts => "the kernel does not tell when threads ran",
-            Self::NoCgroupV1 => "no control groups of version 1",
+            Self::NoSchedulerCounts => "the kernel does not report when threads ran",
+            Self::NoCgroupV1 => "no cgroups v1",
             Self::NoXfs => "no mkfs.xfs",
         }
     }
@@ -84,29 +85,29 @@ impl Display for Reason {
     }
 }
 
-/// Prints that the calling test is not run, or not in full, and enters it in the ledger. The test should return.
+/// Reports that the calling test does not run, or not completely, and adds it to the ledger. The test should return.
 ///
 /// # Panics
-/// When the ledger cannot be written.
+/// If the ledger cannot be written.
 pub fn not_run(reason: Reason, detail: impl Display) {
     let entry = Entry::of_this_test(reason, &detail.to_string());
-    // Past the harness, which hides what a passing test prints.
+    // Bypass the harness, which hides the output of passing tests.
     let _ = writeln!(std::io::stderr(), "not run: {}: {reason} ({})", entry.name(), entry.detail);
     if let Some(path) = std::env::var_os(LEDGER) {
-        entry.append(path.as_ref()).expect("the ledger can be written");
+        entry.append(path.as_ref()).expect("the ledger is writable");
     }
 }
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The package of a test, the name of any other program.
+    /// The package of a test; the name of any other program.
     pub package: String,
     /// The path of the test function; `None` in a program that is not a test binary.
     pub test: Option<String>,
     /// From the closed list.
     pub reason: Reason,
-    /// What was found on this machine, on one line.
+    /// The finding on this machine, on one line.
     pub detail: String,
 }
 
@@ -119,13 +120,13 @@ impl Entry {
         Self { package: package.unwrap_or_else(program), test, reason, detail }
     }
 
-    /// Adds it to the ledger.
+    /// Appends it to the ledger.
     ///
     /// # Errors
-    /// The system's.
+    /// If the system cannot open or write the file.
     pub fn append(&self, ledger: &Path) -> std::io::Result<()> {
         let mut file = OpenOptions::new().append(true).create(true).open(ledger)?;
-        // One write per line: tests run at the same time.
+        // A single write per line, because tests run in parallel.
         file.write_all(format!("{self}\n").as_bytes())
     }
 
@@ -135,7 +136,6 @@ impl Entry {
     }
 }
 
-/// The name of this program.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()

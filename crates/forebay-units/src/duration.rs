@@ -17,11 +17,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
         "s" => 1.0,
         "min" => 60.0,
         "h" => 3600.0,
-        _ => {
+        unit => {
+            let wrong = if unit.is_empty() { "missing unit".to_owned() } else { format!("unknown unit \"{unit}\"") };
             return Err(ParseError {
                 text: text.to_owned(),
                 kind: "duration",
-                reason: "missing unit; use ns, us, ms, s, min or h".to_owned(),
+                reason: format!("{wrong}; use ns, us, ms, s, min or h"),
             });
         }
     };
@@ -53,7 +54,10 @@ mod tests {
         assert_eq!(parse_duration("224 ms"), Ok(Duration::from_millis(224)));
         assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
         assert_eq!(parse_duration("2 min"), Ok(Duration::from_secs(120)));
-        assert!(parse_duration("224").is_err());
+        let error = |text: &str| parse_duration(text).unwrap_err().to_string();
+        assert_eq!(error("224"), "\"224\" is not a duration: missing unit; use ns, us, ms, s, min or h");
+        let unknown = "\"3 weeks\" is not a duration: unknown unit \"weeks\"; use ns, us, ms, s, min or h";
+        assert_eq!(error("3 weeks"), unknown);
     }
 
     #[test]

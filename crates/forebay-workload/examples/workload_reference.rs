@@ -62,8 +62,8 @@ fn honoured(keys: &[Key], out: &mut String) {
 }
 
 fn distributions(out: &mut String) {
-    let text = "A time is a number of seconds, or a table: `computation_time = { type = \"gamma\", shape = 2, scale = \"50 ms\" }`. A table \
-                without a type is normal.";
+    let text = "A time is a number of seconds, or a table: `computation_time = { type = \"gamma\", shape = 2, scale = \"50 ms\" }`. \
+                A table without a type is normal.";
     out.push_str(&format!("\n## Distributions\n\n{}\n\n", wrapped(text)));
     head(out, &["type", "parameters"]);
     for (name, parameters) in keys::distributions() {

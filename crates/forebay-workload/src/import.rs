@@ -281,7 +281,8 @@ mod tests {
     fn only_what_differs_is_written_and_notes_are_comments() {
         let yaml = "model: {model_size: 5}\ndataset: {format: npz}\ntrain: {epochs: 1, computation_time: 0.5}\n";
         let text = to_toml(&read("x", yaml, &[]).unwrap());
-        let wanted = "# model.model_size: DLIO ignores it, reads only model_size_bytes and saves 10,240 bytes; here it is the model size\n\n\
+        let wanted = "# model.model_size: DLIO ignores it, reads only model_size_bytes and saves 10,240 bytes; \
+                      here it is the model size\n\n\
             [model]\nmodel_size_bytes = 5\n\n[dataset]\nformat = \"npz\"\n\n[train]\ncomputation_time = 0.5\n";
         assert_eq!(text, wanted);
     }

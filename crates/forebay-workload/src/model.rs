@@ -311,7 +311,7 @@ mod tests {
         let problem = shard_of(&llama_7b(1, 8, 4), 0, 48).unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "model.parallelism: tensor 8 × pipeline 4 needs a multiple of 32 ranks, there are 48"
+            "model.parallelism: tensor 8 × pipeline 4 needs a multiple of 32 ranks, found 48"
         );
     }
 

@@ -1,5 +1,7 @@
 //! A workload applied to a number of accelerators.
 
+use forebay_units::count;
+
 use crate::Workload;
 use crate::check::Problem;
 use crate::dataset::Part;
@@ -86,8 +88,8 @@ fn steps(workload: &Workload, samples: u64, accelerators: u64) -> Result<u64, Pr
         return Err(problem("reader.batch_size", text));
     }
     if asked > most {
-        let text =
-            format!("{asked} steps requested, but the data provides {most} steps for {accelerators} accelerators");
+        let (most, accelerators) = (count(most, "step"), count(accelerators, "accelerator"));
+        let text = format!("{asked} steps requested, but the data provides {most} for {accelerators}");
         return Err(problem("train.total_training_steps", text));
     }
     Ok(asked)

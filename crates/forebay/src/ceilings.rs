@@ -1,4 +1,4 @@
-//! Named ceilings on disk: one record per name, below forebay's own folder.
+//! Named ceilings on disk: one record per name, in forebay's data folder.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use forebay_units::PathText;
 use crate::home;
 use crate::output::{Kind, remark, replace};
 
-/// A name that can be a file's on every system.
+/// A name that is a valid file name on every system.
 pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let fine = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(allowed);
@@ -24,7 +24,7 @@ pub(crate) fn dir() -> Result<PathBuf> {
     Ok(home::dir()?.join("ceilings"))
 }
 
-/// Fails now rather than after a long probe if nothing can be kept under a name.
+/// Checks before a long probe that its record can be saved under a name.
 pub(crate) fn check(name: &str) -> Result<()> {
     let dir = dir()?;
     let cannot = || format!("cannot keep ceilings in {}", dir.escaped());
@@ -49,7 +49,7 @@ pub(crate) fn save(name: &str, record: &Record<ProbeCell>) -> Result<()> {
     let saved = Saved { name: name.to_owned(), record: record.clone() };
     let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
     if usable.iter().all(Option::is_none) {
-        remark(&format!("forebay: no cell of {name} is proven cold, so no result will be compared with it"));
+        remark(&format!("forebay: no cell of {name} is proven cold, so ingest will not compare with it"));
     }
     Ok(())
 }
@@ -73,11 +73,11 @@ pub(crate) struct Ceilings {
 }
 
 impl Ceilings {
-    /// Reads them; an unknown name is an error that lists what there is.
+    /// Reads the ceilings to compare with; an unknown name is an error that lists the known ones.
     pub(crate) fn load(wanted: Option<&str>) -> Result<Self> {
         let saved = match dir() {
             Ok(dir) => load_all(&dir, remark)?,
-            // Without a home nothing can have been saved.
+            // Without a home folder, nothing was saved.
             Err(_) if wanted.is_none() => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -99,7 +99,7 @@ impl Ceilings {
     }
 }
 
-/// The records in a folder, by name; `hear` is told of files that are none.
+/// The records in a folder, by name; `hear` receives a remark about every file that is not a record.
 pub(crate) fn load_all(dir: &Path, hear: impl Fn(&str)) -> Result<Vec<Saved>> {
     let cannot = || format!("cannot read {}", dir.escaped());
     let entries = match fs::read_dir(dir) {

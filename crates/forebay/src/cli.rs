@@ -1,4 +1,4 @@
-//! The command line: what can be asked for.
+//! The command line.
 
 use std::io::Write;
 
@@ -11,9 +11,9 @@ use crate::{checkpoint, data, doctor, ingest, manual, probe, report, study, tier
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
 ///
-/// Exit status: 0 ran and met what was asked; 1 ran and did not (bad files found by `data verify` or left out by `data pack`,
-/// a missed threshold, an interrupted run); 2 could not run. A measurement names failed samples and continues; if a whole
-/// repeat delivers nothing, the status is 1.
+/// Exit status: 0 for success; 1 if the command ran but missed its goal (`data verify` found bad files, `data pack` left some
+/// out, a threshold was missed, the run was interrupted); 2 if it could not run. A measurement names failed samples and
+/// continues; if a whole repeat delivers nothing, the status is 1.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version)]
 pub(crate) struct Cli {
@@ -21,9 +21,9 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// Does what this process was asked for.
+/// Parses the command line and runs the command.
 pub(crate) fn run() -> Result<Outcome> {
-    // Looking at the machine takes time, which is spent for nobody else.
+    // `--version` examines the machine, which takes time that other commands do not need.
     if std::env::args_os().nth(1).is_some_and(|word| word == "--version") {
         return version::print_long();
     }
@@ -53,14 +53,14 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
 }
 
-/// Prints a usage error in lines that fit, or the help that was asked for.
+/// Prints a usage error, or the requested help, wrapped to the terminal.
 fn show(error: &clap::Error) -> Outcome {
     if error.use_stderr() {
         let (text, stream) = (error.render(), Stream::Stderr);
         let text = if stream.has_colours() { text.ansi().to_string() } else { text.to_string() };
         let _ = std::io::stderr().write_all(forebay_report::fold(&text, stream.width()).as_bytes());
     } else {
-        // A reader that has gone away needs no help.
+        // Nothing to report if the reader has closed the pipe.
         let _ = error.print();
     }
     Outcome::Status(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -71,9 +71,9 @@ pub(crate) enum Command {
     /// Make, inspect, pack, verify and decode datasets
     #[command(subcommand)]
     Data(crate::data::Command),
-    /// Measure how many images per second this machine and its storage can feed
+    /// Measure how many images per second this machine and its storage can deliver
     ///
-    /// The pipeline is list → shuffle → map (read, decode, resize) → ignore errors → batch, iterated until consumed.
+    /// The pipeline is list → shuffle → map (read, decode, resize) → ignore errors → batch. Batches are consumed at once.
     Ingest(crate::ingest::Args),
     /// Measure storage without a pipeline: sequential, random and small-file rates, latencies
     Probe(crate::probe::Args),
@@ -86,11 +86,11 @@ pub(crate) enum Command {
     Checkpoint(crate::checkpoint::Command),
     /// Watch the machine, or a command and its descendants
     ///
-    /// Prints a row per interval: processors, the busiest disk, memory, time lost to I/O, network. With a command it follows the
-    /// command and its descendants until all have ended, and prints totals; the exit status is the command's (128 plus the
-    /// signal that ended it; 127 if there is no such command, 126 if it cannot be run). Ctrl-C ends the command, then the wait
-    /// for its descendants, or the watch if there is no command. Signals sent only to the watch are passed on to the command
-    /// and all its descendants.
+    /// Prints one row per interval: processors, the busiest disk, memory, time lost to I/O, network. With a command, follows the
+    /// command and its descendants until all have ended, then prints totals. The exit status is the command's: 128 plus the
+    /// signal that ended it, 127 if the command was not found, 126 if it cannot be run. Ctrl-C ends the command, a second one
+    /// the wait for its descendants; without a command it ends the watch. Signals sent to forebay alone are passed on to the
+    /// command and all its descendants.
     Watch(crate::watch::Args),
     /// Run studies: many measurements from one file, resumable, with a report
     #[command(subcommand)]
@@ -103,16 +103,16 @@ pub(crate) enum Command {
     /// Run DLIO's and MLPerf Storage's workloads: list, show, check, size, make, run
     #[command(subcommand)]
     Workload(crate::workload::Command),
-    /// Show what this machine and the storage at PATH allow, what is missing, and how to get it
+    /// Check what this machine and the storage at PATH support, what is missing, and how to get it
     ///
-    /// Each line is ok, limited or missing, with what it costs and a hint. Leaves nothing behind and changes nothing; a PATH
-    /// that cannot be written to is only read. Exit status 0 whatever is missing.
+    /// Each check is ok, limited or missing, with what is affected and a hint. Changes nothing and leaves nothing behind; a PATH
+    /// that is not writable is only read. The exit status is 0 even if something is missing.
     Doctor(crate::doctor::Args),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     ///
     /// For example: forebay completions bash > ~/.local/share/bash-completion/completions/forebay
     Completions(crate::manual::CompletionsArgs),
-    /// Print a manual page, or write those of all commands into a folder
+    /// Print a manual page, or write the pages of all commands to a folder
     ///
     /// For example: forebay man --out ~/.local/share/man/man1; then man forebay-ingest
     Man(crate::manual::ManArgs),

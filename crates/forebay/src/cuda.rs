@@ -1,8 +1,8 @@
-//! Where pip leaves CUDA's libraries: `nvidia/*/lib` among a Python's packages, which the system's loader does not search.
+//! Finds CUDA's libraries installed by pip, in `nvidia/*/lib` of Python's packages, which the system's loader does not search.
 
 use std::path::{Path, PathBuf};
 
-/// The folders of the Python that is active, the user's and the system's, in this order.
+/// The folders of the active Python, of the user and of the system, in this order.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("HOME").map(|home| home.join(".local"));
@@ -19,7 +19,7 @@ fn below(prefix: &Path) -> Vec<PathBuf> {
     parts.map(|part| part.join("lib")).filter(|lib| lib.is_dir()).collect()
 }
 
-/// What is in a folder, by name; nothing where there is none.
+/// The entries of a folder, by name; none if it does not exist.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! The flags of an experiment, made from the table of its settings.
+//! The flags of an experiment, generated from the table of its settings.
 
 use std::ffi::OsStr;
 use std::marker::PhantomData;
@@ -10,11 +10,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use forebay_measure::{Setting, Settings, Takes, spelled};
 use forebay_record::Level;
 
-/// Settings as the command line has them; `P` says which of them the command has.
+/// Settings as flags; `P` selects those that the command has.
 #[derive(Debug)]
 pub(crate) struct Flags<S, P = All>(pub(crate) S, PhantomData<P>);
 
-/// Which of an experiment's settings are flags of a command.
+/// Selects the settings of an experiment that are flags of a command.
 pub(crate) trait Pick {
     fn has(name: &str) -> bool;
 }
@@ -66,7 +66,7 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
     matches.value_source(name) == Some(ValueSource::CommandLine)
 }
 
-/// One value as it is; several, of a flag that was given more than once, as a list.
+/// One value as it is; the values of a repeated flag as a list.
 fn together<'a>(levels: impl Iterator<Item = &'a Level>) -> Level {
     let levels: Vec<&Level> = levels.collect();
     match levels.as_slice() {
@@ -97,7 +97,7 @@ fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads a setting's values as a study does.
+/// Parses a setting's values as in a study.
 struct Reader<S: 'static>(&'static Setting<S>);
 
 impl<S> Clone for Reader<S> {

@@ -1,4 +1,4 @@
-//! Where forebay keeps what outlives a run: named ceilings and the tiers that are up.
+//! The folder for data that outlives a run: named ceilings and tiers.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `forebay ingest`: flags in, plan built, experiment run, table out.
+//! `forebay ingest`: builds the plan from the flags, runs the experiment, prints the table.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<IngestSettings>,
 
-    /// Leave the page cache as the warm-up fills it (the default)
+    /// Keep the page cache as the warm-up leaves it (the default)
     #[arg(long, conflicts_with = "cold")]
     warm: bool,
 
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     quiet: QuietArgs,
 
-    /// Compare with this ceiling of `probe --save`; by default the file system's newest
+    /// Ceiling from `probe --save` to compare with; by default the newest of the file system
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     ceiling: Option<String>,
 
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = of(above_0))]
     min_images_per_s: Option<f64>,
 
-    /// Show what would be measured; measure nothing
+    /// Show the plan without measuring anything
     #[arg(long)]
     dry_run: bool,
 
@@ -74,7 +74,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     }
     let json = args.json.target([args.data.as_path()])?;
     let (threshold, quiet) = (args.min_images_per_s, args.quiet);
-    let notes = placement.notes_beside(args.tier.as_ref());
+    let notes = placement.notes_with(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     let (mut record, series) = live::observed("ingest", "", stop::flag_once_begun(), quiet, |observer| {
         Ok(forebay_bench::ingest::run(&plan, live::record(&plan.data), observer)?)
@@ -83,7 +83,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     ceilings.apply(&mut record);
     record.series = Some(series);
     json.give_record(&record)?;
-    // Where a whole repeat delivered nothing, not all that was asked for was measured.
+    // If a whole repeat delivered nothing, the measurement is incomplete.
     let is_whole =
         record.cells.len() == plan.settings.threads.len() && record.cells.iter().all(|cell| cell.empty_repeats == 0);
     Ok(judge(&record.cells, threshold, !is_whole || stop::flag().load(Ordering::Relaxed)))
@@ -108,7 +108,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     ))
 }
 
-/// Whether what was asked for was met. A run that was cut short did not do all that was asked.
+/// Whether the goal was met. A run that was stopped early missed it.
 fn judge(cells: &[IngestCell], threshold: Option<f64>, is_short: bool) -> Outcome {
     let best = cells.iter().map(|cell| cell.images_per_s).fold(0.0, f64::max);
     match threshold {
@@ -125,7 +125,7 @@ impl Args {
     fn into_plan(self, placement: &Placement) -> Result<Plan> {
         let settings = self.settings.0;
         if let (true, Some(profile)) = (settings.mmap, &placement.shaped) {
-            bail!("--mmap bypasses the emulated tier {}, which this data lies on", profile.name);
+            bail!("--mmap bypasses the emulated tier {} of this data", profile.name);
         }
         Ok(Plan {
             settings,

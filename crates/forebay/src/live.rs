@@ -1,4 +1,4 @@
-//! The live line of a run on stderr: nothing is drawn where that is no terminal.
+//! The live line of a run on stderr; nothing is drawn if stderr is not a terminal.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::progress::{self, style};
 use crate::stop;
 use crate::terminal::Stream;
 
-/// A message is cut to the terminal's width: one that wraps would leave rows behind.
+/// The message is cut to the terminal's width, since a wrapped line would not be erased.
 const LINE: &str = "{wide_msg}";
 const BAR: &str = "{wide_bar} {percent} %  {eta} left\n{wide_msg}";
 const CELLS: &str = "{wide_bar} {pos}/{len} cells  {prefix}\n{wide_msg}";
 
-/// The record of a run on this data, before it is run.
+/// An empty record for a run on this data.
 pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
     let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
     Record::new(escaped_words(std::env::args_os()), environment)
@@ -32,7 +32,7 @@ pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct QuietArgs {
-    /// Repeats per row to run again when other processes used the machine
+    /// Repeats per row to run again if other processes disturbed them
     #[arg(long, default_value_t = EXTRA_REPEATS, value_name = "N")]
     extra_repeats: usize,
 }
@@ -43,12 +43,12 @@ impl Default for QuietArgs {
     }
 }
 
-/// Whether runs watch for other processes. Tests and others that run experiments side by side on purpose turn it off.
+/// Whether runs watch for other processes. Tests that run experiments in parallel turn it off.
 pub(crate) fn is_watched() -> bool {
     std::env::var_os("FOREBAY_UNWATCHED").is_none()
 }
 
-/// Runs something under a live line; with it what the machine did meanwhile. Remarks get a prefix.
+/// Runs something under a live line, and returns what the machine did meanwhile. Remarks get the prefix.
 pub(crate) fn observed<T>(
     name: &str,
     prefix: &'static str,
@@ -94,13 +94,13 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    /// On a terminal of so many columns.
+    /// A display for a terminal with this number of columns.
     pub(crate) fn new(target: ProgressDrawTarget, columns: fn() -> usize, prefix: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(LINE));
         Self { bar, columns, prefix, counts_cells: false, line: Mutex::default() }
     }
 
-    /// Of a study's cells; `None` where stderr is no terminal.
+    /// A display of a study's cells; `None` if stderr is not a terminal.
     pub(crate) fn of_cells() -> Option<Self> {
         let bar = ProgressBar::new(0).with_style(style(CELLS));
         let display = Self { bar, columns, prefix: "", counts_cells: true, line: Mutex::default() };
@@ -123,7 +123,7 @@ impl Display {
 
     pub(crate) fn show(&self, event: Event) {
         match &event {
-            // A study has a cell's remarks among its notes.
+            // In a study, a cell's remarks are in its notes.
             Event::Remark { text } if !self.counts_cells => self.say(&format!("{}{text}", self.prefix)),
             Event::Validated { epoch, validation } if !self.counts_cells => {
                 let loss = validation.loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
@@ -141,7 +141,7 @@ impl Display {
             _ => {}
         }
         let mut line = self.line();
-        line.hear(event);
+        line.update(event);
         let seconds = line.since.get_or_insert_with(Instant::now).elapsed().as_secs_f64() - line.validating_s;
         self.bar.set_message(line.text(seconds, (self.columns)()));
     }
@@ -157,18 +157,18 @@ impl Drop for Display {
     }
 }
 
-/// What the line says.
+/// The content of the line.
 #[derive(Debug, Clone, Default)]
 struct Line {
     cell: String,
-    /// The repeat at work, or what is done in its place.
+    /// The current repeat or phase.
     what: String,
     epoch: Option<(u64, u64)>,
-    /// Steps made before, made so far, and of the whole run or epoch.
+    /// The first step, the current step, and the steps of the run or epoch.
     steps: [u64; 3],
     loss: Option<f32>,
     wait_share: f64,
-    /// Since the repeat, or its steps, began.
+    /// Since the start of the repeat, or of its steps.
     images: u64,
     bytes: u64,
     since: Option<Instant>,
@@ -179,13 +179,13 @@ struct Line {
 }
 
 impl Line {
-    fn hear(&mut self, event: Event) {
+    fn update(&mut self, event: Event) {
         match event {
             Event::Phase { what, percent: None } | Event::Repeat { what } => self.begin(what),
             Event::Phase { what, percent: Some(percent) } => self.what = format!("{what}, {percent} %"),
             Event::Planned { images, .. } => self.counts_images = images > 0,
             Event::Steps { epoch, first, n_steps } => {
-                // Epochs are of one run, and have a name of their own.
+                // With epochs, the epoch replaces the name of the repeat.
                 let what = if epoch.is_some() { String::new() } else { std::mem::take(&mut self.what) };
                 let saved = self.saved.take();
                 self.begin(what);
@@ -202,7 +202,7 @@ impl Line {
             }
             Event::Draining { n_left } => {
                 let left = count(n_left as u64, "checkpoint");
-                self.begin(format!("draining: {left} left; Ctrl-C leaves the rest for the next run"));
+                self.begin(format!("draining: {left} left; Ctrl-C leaves them to the next run"));
             }
             Event::Validated { validation, .. } => self.validating_s += validation.seconds,
             Event::Remark { .. } => {}
@@ -214,13 +214,13 @@ impl Line {
         *self = Self { cell, what, counts_images, since: Some(Instant::now()), ..Self::default() };
     }
 
-    /// The line in so many columns: what matters least is left out, and names are shortened.
+    /// The line in `columns` columns: less important parts are left out, and names are shortened.
     fn text(&self, seconds: f64, columns: usize) -> String {
         let n = group_digits;
         let [first, step, n_steps] = self.steps;
         let is_going = step > first;
         let left = seconds / (step - first).max(1) as f64 * n_steps.saturating_sub(step) as f64;
-        // The greater the number, the earlier a part is left out.
+        // Parts with a higher number are left out first.
         let mut parts = vec![
             (0, Some(self.cell.clone()).filter(|cell| !cell.is_empty())),
             (0, Some(self.what.clone()).filter(|what| !what.is_empty())),
@@ -230,7 +230,7 @@ impl Line {
             (2, (self.images > 0).then(|| format!("{} images/s", quantity(self.images as f64 / seconds)))),
             (6, (self.bytes > 0).then(|| format!("{} MB/s", quantity(self.bytes as f64 / 1e6 / seconds)))),
             (3, is_going.then(|| format!("wait {:.1} %", self.wait_share * 100.0))),
-            (1, is_going.then(|| format!("{} left", hands(left)))),
+            (1, is_going.then(|| format!("{} left", clock(left)))),
             (4, self.saved.clone()),
         ];
         parts.retain(|(_, part)| part.is_some());
@@ -250,10 +250,10 @@ impl Line {
     }
 }
 
-/// Characters of a name that is shortened no further.
+/// Names are not shortened below this number of characters.
 const SHORTEST: usize = 16;
 
-/// A text of at most so many characters; what is left out of its middle becomes "…".
+/// Shortens a text to `most` characters by replacing its middle with "…".
 fn shortened(text: &str, most: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= most {
@@ -264,8 +264,8 @@ fn shortened(text: &str, most: usize) -> String {
     letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
 
-/// Seconds as a clock shows them: "0:42", "1:02:03".
-fn hands(seconds: f64) -> String {
+/// Seconds in clock format: "0:42", "1:02:03".
+fn clock(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{rest:02}") } else { format!("{minutes}:{rest:02}") }
@@ -280,7 +280,7 @@ mod tests {
 
     fn line(events: &[Event], seconds: f64) -> String {
         let mut line = Line::default();
-        events.iter().for_each(|event| line.hear(event.clone()));
+        events.iter().for_each(|event| line.update(event.clone()));
         line.text(seconds, 120)
     }
 
@@ -291,9 +291,9 @@ mod tests {
     #[test]
     fn a_line_that_does_not_fit_loses_what_matters_least_and_no_half_words() {
         let mut line = Line { cell: "mini-app/prefetch=1/threads=8/tier=lustre".to_owned(), ..Line::default() };
-        line.hear(steps(0, 142));
-        line.hear(Event::Step { step: 37, images: 2_368, bytes: 9_000_000, loss: Some(4.5), wait_share: 0.031 });
-        line.hear(Event::Saved { step: 20, bytes: 4_000, seconds: 0.25 });
+        line.update(steps(0, 142));
+        line.update(Event::Step { step: 37, images: 2_368, bytes: 9_000_000, loss: Some(4.5), wait_share: 0.031 });
+        line.update(Event::Saved { step: 20, bytes: 4_000, seconds: 0.25 });
         let rest = "step 37/142  812 images/s";
         assert_eq!(line.text(2.916, 80), format!("{}  {rest}  0:08 left", line.cell));
         assert_eq!(line.text(2.916, 60), format!("{}  step 37/142", line.cell));

@@ -1,6 +1,6 @@
 //! forebay: measures, explains and removes the I/O stalls of deep-learning training.
 //!
-//! Exit status: 0 ran and met what was asked, 1 ran and did not, 2 could not run.
+//! Exit status: 0 for success, 1 if the command ran but missed its goal, 2 if it could not run.
 
 mod ceilings;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! `forebay completions` and `forebay man`: what shells and `man` read, made from the command line's own declaration.
+//! `forebay completions` and `forebay man`: completion scripts and manual pages, generated from the command line's declaration.
 
 pub(crate) mod markdown;
 
@@ -14,26 +14,26 @@ use crate::output::{Kind, Outcome, Output, Outputs, print, print_data};
 /// The flags of `forebay completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that reads it
+    /// Shell to complete in
     shell: Shell,
 }
 
 /// The flags of `forebay man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command whose page is printed, as `checkpoint bench`; forebay itself by default
+    /// Command to describe, for example `checkpoint bench`; forebay itself by default
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 
-    /// Format of the pages: for man, or Markdown with a command's subcommands on its page
+    /// Format: man, or Markdown with subcommands on the page of their command
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// Write the pages of all commands into a folder, which is created where it is missing
+    /// Write the pages of all commands to this folder; created if missing
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     out: Option<PathBuf>,
 
-    /// Replace existing files also where forebay did not write them
+    /// Replace existing files even if forebay did not write them
     #[arg(long, requires = "out")]
     force: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut declared: Command) -> Resu
 
 pub(crate) fn man(args: &ManArgs, declared: Command) -> Result<Outcome> {
     let mut root = declared.disable_help_subcommand(true);
-    // Gives the commands below their whole names: `forebay-checkpoint-bench`.
+    // Gives subcommands their full names: `forebay-checkpoint-bench`.
     root.build();
     match &args.out {
         Some(dir) => write_all(args.format, &root, dir, args.force),
@@ -96,8 +96,8 @@ pub(crate) fn man(args: &ManArgs, declared: Command) -> Result<Outcome> {
 fn write_all(format: Format, root: &Command, dir: &Path, force: bool) -> Result<Outcome> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))?;
     let pages = format.pages(root)?;
-    let mut outputs = Outputs::beside([], force);
-    // All names are looked at before the first page is written.
+    let mut outputs = Outputs::for_inputs([], force);
+    // All names are checked before the first page is written.
     let files = pages.iter().map(|(name, _)| outputs.file("--out", &dir.join(name), format.kind()));
     let files: Vec<Output> = files.collect::<Result<_>>()?;
     for (file, (_, text)) in files.iter().zip(&pages) {
@@ -107,7 +107,7 @@ fn write_all(format: Format, root: &Command, dir: &Path, force: bool) -> Result<
     Ok(Outcome::Met)
 }
 
-/// A command and all below it.
+/// A command and all its subcommands.
 fn collect<'a>(command: &'a Command, into: &mut Vec<&'a Command>) {
     into.push(command);
     command.get_subcommands().for_each(|below| collect(below, into));

@@ -1,4 +1,4 @@
-//! Where results go, and what the exit status says.
+//! Where results go, and the exit status.
 
 mod file;
 mod guard;
@@ -27,7 +27,7 @@ use crate::terminal::Stream;
 pub(crate) enum Outcome {
     Met,
     Missed,
-    /// Its exit status is that of another command, or of an error that was reported.
+    /// The exit status of another command, or of an error that was already reported.
     Status(u8),
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn exit_code(outcome: Result<Outcome>) -> ExitCode {
 }
 
 pub(crate) fn status(error: &anyhow::Error) -> u8 {
-    // What was stopped did run, in part.
+    // A stopped command did run in part.
     if matches!(error.downcast_ref(), Some(forebay_dataset::Error::Cancelled)) { 1 } else { 2 }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
-        // A transparent error repeats its cause's words.
+        // A transparent error repeats the text of its cause.
         if !text.ends_with(&cause) {
             text.push_str(": ");
             text.push_str(&cause);
@@ -68,13 +68,13 @@ pub(crate) fn in_words(error: &anyhow::Error) -> String {
     text
 }
 
-/// Prints an error with its causes, and what to do about it on a line of its own.
+/// Prints an error with its causes, and the hint on its own line.
 pub(crate) fn complain(error: &anyhow::Error) {
     let hint = hint(error).map_or_else(String::new, |hint| format!("\nhint: {hint}"));
     remark(&format!("forebay: {}{hint}", in_words(error)));
 }
 
-/// What to do about an error, in the words of the command line where a library does not know them.
+/// The hint for an error; errors of libraries get one in terms of the command line.
 fn hint(error: &anyhow::Error) -> Option<String> {
     use forebay_bench::train::Error as Train;
     use forebay_checkpoint::Error as Store;
@@ -85,16 +85,16 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         _ => error.downcast_ref(),
     };
     let known = match (of_store, in_training) {
-        (Some(Store::Locked { .. }), _) => "wait until it ends; `forebay checkpoint ls` and `verify` need no lock",
-        (Some(Store::NoRoom { .. }), Some(_)) => "--keep fewer, free some space, or give another --checkpoint-dir",
-        (_, Some(Train::ClassesUnknown { .. })) => "--classes N, one more than the largest label",
-        (_, Some(Train::Label { label: 0.., .. })) => "--classes N, one more than the largest label, or omit --classes",
-        (_, Some(Train::Occupied { .. })) => "--resume continues it; a new run needs another --checkpoint-dir",
+        (Some(Store::Locked { .. }), _) => "wait until it ends; `forebay checkpoint ls` and `verify` work meanwhile",
+        (Some(Store::NoRoom { .. }), Some(_)) => "lower --keep, free some space, or give another --checkpoint-dir",
+        (_, Some(Train::ClassesUnknown { .. })) => "pass --classes N, one more than the largest label",
+        (_, Some(Train::Label { label: 0.., .. })) => "pass --classes N, one more than the largest label, or omit it",
+        (_, Some(Train::Occupied { .. })) => "continue it with --resume, or give another --checkpoint-dir",
         (_, Some(Train::OtherRun { .. })) => "use that run's settings, or another --checkpoint-dir without --resume",
         (_, Some(Train::NoState)) => "--checkpoint-size 600MB",
         (_, Some(Train::NoLabels { path })) => match misread_label(path) {
             Some(misread) => return Some(misread),
-            None => "--accelerator emulated:224ms emulates the network instead",
+            None => "emulate the network with --accelerator emulated:224ms",
         },
         _ if matches!(error.downcast_ref(), Some(forebay_record::Error::Disagrees { .. })) => {
             "the record was changed after the run; use the original, or measure again"
@@ -110,7 +110,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// What to do about a limit of this process that an error ran into.
+/// The hint for an error caused by a limit of this process.
 fn of_limit(error: &anyhow::Error) -> Option<String> {
     let found = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()?.raw_os_error())?;
     match found {
@@ -124,13 +124,13 @@ fn of_limit(error: &anyhow::Error) -> Option<String> {
     }
 }
 
-/// What a list has in place of its first label, where that is what is wrong.
+/// The text that a list has in place of its first label, if that is the problem.
 fn misread_label(list: &Path) -> Option<String> {
     let text = std::fs::read(list).ok()?;
     forebay_format::list::misread(&text).next().map(|misread| misread.to_string())
 }
 
-/// What to do about data that is not read as it is.
+/// The hint for data that cannot be read directly.
 fn about_data(error: &anyhow::Error) -> Option<String> {
     use forebay_format::Error::{Archive, SeveralImages, Utf16};
     let unpacker = |how| match how {
@@ -144,30 +144,30 @@ fn about_data(error: &anyhow::Error) -> Option<String> {
         _ => "7z x",
     };
     error.chain().find_map(|cause| match format_error(cause)? {
-        SeveralImages { candidates } => Some(format!("--image-key NAME, one of {}", candidates.join(", "))),
+        SeveralImages { candidates } => Some(format!("pass --image-key NAME, one of {}", candidates.join(", "))),
         Archive { how } => Some(format!("unpack it first, for example with `{}`", unpacker(*how))),
         Utf16 => Some("iconv -f UTF-16 -t UTF-8 LIST > NEW".to_owned()),
         _ => None,
     })
 }
 
-/// Whether what stopped the run is the end of a file or its content.
+/// Whether the run failed because a file is truncated or its content is wrong.
 fn is_damaged(error: &anyhow::Error) -> bool {
     use forebay_format::Error::{Checksum, Truncated};
     error.chain().any(|cause| matches!(format_error(cause), Some(Truncated { .. } | Checksum { .. })))
 }
 
-/// A cause as an error of a format; larger errors keep it in a box.
+/// A cause as a format error, which larger errors keep in a box.
 fn format_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a forebay_format::Error> {
     cause.downcast_ref().or_else(|| Some(&**cause.downcast_ref::<Box<forebay_format::Error>>()?))
 }
 
-/// Writes text to stdout, in lines that fit. Control characters of records and file names are shown, not obeyed.
+/// Writes text to stdout, wrapped to the terminal. Control characters of records and file names are escaped.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_data(&fold(&visible_lines(text), Stream::Stdout.width()))
 }
 
-/// As [`print()`], for a text that programs read too: its lines stay whole.
+/// As [`print()`], for a text that programs also read: lines are not wrapped.
 pub(crate) fn print_lines(text: &str) -> Result<()> {
     print_data(&visible_lines(text))
 }
@@ -175,37 +175,37 @@ pub(crate) fn print_lines(text: &str) -> Result<()> {
 pub(crate) fn print_data(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader, such as `head`, has seen enough. What the run found still decides the exit status.
+        // The reader, for example `head`, has closed the pipe. The run's result still decides the exit status.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to stdout"),
     }
 }
 
-/// Writes a remark to stderr as [`print()`] does, at one go: ranks of one run share it, and a line of one must not be torn by another's.
+/// Writes a remark to stderr as [`print()`] does, in one write: ranks share stderr, and their lines must not interleave.
 pub(crate) fn remark(text: &str) {
     let text = fold(&visible_lines(text), Stream::Stderr.width());
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes what a user should know of the data to stderr.
+/// Writes warnings about the data to stderr.
 pub(crate) fn note(notes: &[String]) {
     notes.iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// The end of a command that has nothing else to give than this text.
+/// Ends a command whose only result is this text.
 pub(crate) fn done(text: &str) -> Result<Outcome> {
     print(text)?;
     Ok(Outcome::Met)
 }
 
-/// The file of a result's JSON, where one was asked for.
+/// The file for a result's JSON, if requested.
 #[derive(Debug)]
 pub(crate) struct Json(Option<Output>);
 
 impl Json {
     pub(crate) const NONE: Self = Self(None);
 
-    /// Gives findings as text, and as JSON with the schema by which they are known again.
+    /// Prints findings as text, and as JSON with their schema.
     pub(crate) fn give<T: Serialize>(&self, schema: Schema, text: &str, found: &T) -> Result<()> {
         self.give_as(text, || Ok(serde_json::to_string_pretty(&Findings { schema: schema.name(), found })?))
     }
@@ -217,10 +217,10 @@ impl Json {
         self.give_as(&forebay_report::record_within(record, Stream::Stdout.width()), || Ok(record.to_json()))
     }
 
-    /// The text goes to stdout, unless the JSON does.
+    /// The text goes to stdout unless the JSON does.
     fn give_as(&self, text: &str, json: impl FnOnce() -> Result<String>) -> Result<()> {
         let Some(target) = &self.0 else { return print(text) };
-        // What was measured is shown even where it cannot be kept.
+        // Print the result even if it cannot be saved.
         let kept = target.write(&json()?);
         if !target.is_stdout() {
             print(text)?;
@@ -241,13 +241,13 @@ pub(crate) struct JsonArgs {
 }
 
 impl JsonArgs {
-    /// The file of a command that reads these and has no other output; fails now rather than after the run.
+    /// The output file of a command with these inputs and no other output, checked before the run.
     pub(crate) fn target<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Json> {
         self.target_of(&mut self.outputs(inputs))
     }
 
     pub(crate) fn outputs<'a>(&self, inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
-        Outputs::beside(inputs, self.force)
+        Outputs::for_inputs(inputs, self.force)
     }
 
     pub(crate) fn target_of(&self, outputs: &mut Outputs) -> Result<Json> {

@@ -1,4 +1,4 @@
-//! `forebay probe`: flags in, plan built, storage measured, table out.
+//! `forebay probe`: builds the plan from the flags, measures the storage, prints the table.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -19,22 +19,22 @@ use crate::output::{JsonArgs, Outcome, done, remark};
 use crate::{live, stop, tier};
 use forebay_study::Placement;
 
-/// A disk, a SATA flash drive and an NVMe drive, in bytes per second: for an estimate where nothing is known.
+/// Rates of a hard disk, a SATA SSD and an NVMe drive in bytes per second, for estimates without any measurement.
 const USUAL_RATES: [f64; 3] = [150e6, 500e6, 2_000e6];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder on the storage to measure, or a file there to measure reads of
+    /// Folder on the storage to measure, or a file to measure reads of
     #[arg(value_name = "DIR")]
     target: PathBuf,
 
     #[command(flatten)]
     settings: Flags<ProbeSettings>,
 
-    /// Write one file (with fsync) and read it end to end; same as --mode sequential
+    /// Write one file (with fsync) and read it from start to end; same as --mode sequential
     ///
-    /// Each run makes a new file, with its space allocated before the clock starts. With sync and direct, each
-    /// thread has a part of the file; uring has one stream with all requests in flight.
+    /// Each run writes a new file, allocated before the clock starts. With sync and direct, each thread has its own
+    /// part of the file; uring has one stream with all requests in flight.
     #[arg(long)]
     sequential: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 
     /// Open, read and close small files, at most 5 s per run; same as --mode files
     ///
-    /// The files are made in DIR and removed at the end. Their sizes are those of --like (a random choice where they exceed
+    /// The files are created in DIR and removed at the end. Their sizes are those of --like (a random choice where they exceed
     /// --size), of --mix, or of --block. Each is read once, in random order.
     #[arg(long)]
     files: bool,
@@ -61,19 +61,19 @@ pub(crate) struct Args {
 
     /// Emulate a device: hdd, ssd, optane or lustre
     ///
-    /// An emulated device serves one write at a time, so writes are measured at depth 1 only. It accepts them ahead, as a
-    /// drive's cache does, so single writes have no latency.
+    /// An emulated device serves one write at a time, so writes are measured at depth 1 only. Like a drive's cache, it accepts
+    /// writes ahead, so single writes have no latency.
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 
     #[command(flatten)]
     quiet: QuietArgs,
 
-    /// Save the record as a named ceiling, which ingest compares its rates with
+    /// Save the record under this name, as a ceiling for ingest to compare with
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     save: Option<String>,
 
-    /// Show what would be done; do nothing
+    /// Show the plan without measuring anything
     #[arg(long)]
     dry_run: bool,
 
@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     let json = args.json.target(args.inputs())?;
     let (save, quiet) = (args.save.clone(), args.quiet);
     save.as_deref().map_or(Ok(()), ceilings::check)?;
-    let notes = placement.notes_beside(args.tier.as_ref());
+    let notes = placement.notes_with(args.tier.as_ref());
     let plan = args.into_plan(&placement)?;
     stop::begun();
     let (mut record, series) = live::observed("probe", "forebay: ", stop::flag(), quiet, |observer| {
@@ -98,20 +98,20 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     record.series = Some(series);
     record.notes.extend(notes);
     if let Some(profile) = &placement.kernel {
-        record.cells.iter_mut().for_each(|cell| stand_on(cell, &profile.name));
+        record.cells.iter_mut().for_each(|cell| mark_tier(cell, &profile.name));
     }
     json.give_record(&record)?;
     let stopped = stop::flag().load(Ordering::Relaxed) || record.cells.is_empty();
     match save {
-        Some(name) if stopped => remark(&format!("forebay: {name} is not saved: the probe was stopped")),
+        Some(name) if stopped => remark(&format!("forebay: {name} not saved: the probe was stopped")),
         Some(name) => ceilings::save(&name, &record)?,
         None => {}
     }
     Ok(Outcome::of(!stopped))
 }
 
-/// Says that a cell was measured on a tier of the kernel. What is shaped on top of it is a device of its own.
-fn stand_on(cell: &mut ProbeCell, kernel: &str) {
+/// Marks a cell as measured on a kernel tier, unless another tier is shaped on top.
+fn mark_tier(cell: &mut ProbeCell, kernel: &str) {
     match &mut cell.medium.tier {
         Some(shaped) => shaped.push_str(&format!(" on {kernel}")),
         None => cell.on_kernel_tier(kernel),
@@ -138,7 +138,7 @@ fn preview(plan: &Plan, placement: &Placement) -> Result<Outcome> {
     done(&text)
 }
 
-/// How long it would take: by the tier's rate, by a probe of this file system, or by what disks usually give.
+/// Estimates the time from the tier's rate, a saved probe of this file system, or usual rates of disks.
 fn estimate(plan: &Plan, placement: &Placement, preview: &Preview) -> String {
     let at = |bytes_per_s: f64, of: &str| {
         let rate = group_digits((bytes_per_s / 1e6).round() as u64);
@@ -158,7 +158,7 @@ fn estimate(plan: &Plan, placement: &Placement, preview: &Preview) -> String {
 }
 
 impl Args {
-    /// What is read and must stay as it is. A folder is only where scratch files are made.
+    /// The input, which must not change. In a folder, only scratch files are written.
     fn inputs(&self) -> impl Iterator<Item = &Path> {
         let file = Some(self.target.as_path()).filter(|target| !target.is_dir());
         file.into_iter().chain(self.like.as_deref())
@@ -184,5 +184,5 @@ fn like(data: &Path, settings: &ProbeSettings) -> Result<Like> {
     with_progress("listing", 0, |control| forebay_study::like(data, settings, control))
 }
 
-// The help names it.
+// Named in the help.
 const _: () = assert!(TIME_LIMIT.as_secs() == 5);

@@ -1,4 +1,4 @@
-//! Progress on stderr, for people only: nothing is drawn when stderr is not a terminal.
+//! Progress on stderr; nothing is drawn if stderr is not a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::stop;
 
-/// How often a line moves while there is nothing to count against.
+/// How often the line is redrawn while the total is unknown.
 const TICK: Duration = Duration::from_millis(100);
 
 const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left";
 const IMAGES: &str = "{wide_bar} {human_pos}/{human_len} images  {rate}/s  {eta} left";
-/// What is at work has a line of its own: a path may be long.
+/// The current item has its own line, since a path may be long.
 const BYTES: &str = "{wide_bar} {moved}  {mega} MB/s  {eta} left\n{wide_msg}";
 
 pub(crate) fn images(total: u64) -> ProgressBar {
@@ -26,25 +26,25 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, BYTES)
 }
 
-/// A line that moves, with what is being done and the number of files found so far, until a total is known.
+/// A spinner with the activity and the number of files found so far, used until the total is known.
 pub(crate) fn unknown(name: &str) -> ProgressBar {
     let line =
         ProgressBar::new_spinner().with_style(style("{prefix:10} {spinner} {found}")).with_prefix(name.to_owned());
-    // It takes a thread, which a line that nobody sees need not have.
+    // The spinner needs a thread, which is not started if nothing is drawn.
     if !line.is_hidden() {
         line.enable_steady_tick(TICK);
     }
     line
 }
 
-/// Shows how far an operation has come on a line of [`unknown`], which becomes a bar once there is a total.
+/// Shows the progress of an operation on a line of [`unknown`], which becomes a bar once the total is known.
 pub(crate) fn show(line: &ProgressBar, now: Progress) {
     stop::begun();
     if now.total > 0 && line.length() != Some(now.total) {
         line.disable_steady_tick();
         line.set_style(style(ITEMS));
         line.set_length(now.total);
-        // What was found before took time that says nothing about the rest.
+        // The time spent listing says nothing about the remaining time.
         line.reset_elapsed();
         line.reset_eta();
     }
@@ -57,7 +57,7 @@ fn bar(total: u64, template: &str) -> ProgressBar {
 }
 
 pub(crate) fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).expect("the template is one of ours");
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
     let style = keyed(style, "found", |_| found(forebay_storage::n_listed()));
     let style = keyed(style, "rate", |state| quantity(state.per_sec()));
     let style = keyed(style, "mega", |state| quantity(state.per_sec() / 1e6));
@@ -66,7 +66,7 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
 
 fn keyed(style: ProgressStyle, key: &'static str, text: fn(&ProgressState) -> String) -> ProgressStyle {
     style.with_key(key, move |state: &ProgressState, out: &mut dyn Write| {
-        // A line that cannot be written is not shown.
+        // Errors of drawing are ignored.
         let _ = out.write_str(&text(state));
     })
 }

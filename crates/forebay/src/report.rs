@@ -1,4 +1,4 @@
-//! `forebay report`: records as tables again, or as a page, JSON and CSV.
+//! `forebay report`: shows records as tables, a page, JSON or CSV.
 
 mod dlio;
 
@@ -19,11 +19,11 @@ use crate::terminal::Stream;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("outputs").multiple(true))]
 pub(crate) struct Args {
-    /// Records of --json or folders of `study run`; further ones are compared with the first
+    /// Records (`--json`) or run folders; the others are compared with the first
     #[arg(required_unless_present = "from_dlio", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Show an output folder of DLIO: its AU, and the AU of whole epochs; may be repeated
+    /// Show an output folder of DLIO: its AU and the AU of whole epochs; may be repeated
     #[arg(long, value_name = "DIR")]
     from_dlio: Vec<PathBuf>,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|-", group = "outputs")]
     json: Option<PathBuf>,
 
-    /// Write a CSV line per cell and quantity to FILE, or to stdout with "-"
+    /// Write one CSV line per cell and quantity to FILE, or to stdout with "-"
     ///
     /// Text that a spreadsheet would take for a formula gets a leading apostrophe.
     #[arg(long, value_name = "FILE|-", group = "outputs")]
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 impl Args {
     fn outputs(&self) -> Result<[Option<Output>; 3]> {
         let files = self.runs.iter().filter(|run| !run.is_dir());
-        let mut outputs = Outputs::beside(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
+        let mut outputs = Outputs::for_inputs(files.chain(&self.from_dlio).map(PathBuf::as_path), self.force);
         let mut output = |flag, path: &Option<PathBuf>, kind| {
             let Some(path) = path.as_deref() else { return Ok(None) };
             self.check_runs(path)?;
@@ -91,7 +91,7 @@ impl Args {
         Ok([html, output("--json", &self.json, Kind::Json)?, output("--csv", &self.csv, Kind::Table)?])
     }
 
-    /// Refuses what a run keeps. Its folder is ours, and may get the page too.
+    /// Refuses files that a run keeps. The page itself may go to the run's folder.
     fn check_runs(&self, path: &Path) -> Result<()> {
         let place = place(path);
         let folder_of = |run: &PathBuf| match run.file_name() {
@@ -103,7 +103,7 @@ impl Args {
         match self.runs.iter().find(is_of).filter(|_| is_kept_by_runs(&place)) {
             None => Ok(()),
             Some(run) => bail!(
-                "cannot write {}: it is a file of the run {}, which a report only reads\nhint: choose another path",
+                "cannot write {}: it belongs to the run {}\nhint: choose another path",
                 path.escaped(),
                 run.escaped()
             ),
@@ -111,11 +111,11 @@ impl Args {
     }
 }
 
-/// A run's record: the file, or the one in the folder, with the series beside it.
+/// Reads a run's record from a file or from the run's folder, with its series.
 pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let cannot = || format!("cannot show {}", path.escaped());
     let is_folder = path.is_dir();
-    // A study keeps lines, the run of a workload one record.
+    // A study has a record of lines, a workload run a single record.
     let kept = || ["record.jsonl", "record.json"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
     let file = if is_folder { kept().unwrap_or(path.join("record.jsonl")) } else { path.to_owned() };
     let bytes = match std::fs::read(&file) {
@@ -125,14 +125,14 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
         read => read.with_context(cannot)?,
     };
     let text = String::from_utf8(bytes).ok();
-    // What names no schema of ours was never a record; where one is damaged, the reader's words help.
+    // A file without a schema of forebay is not a record. For a damaged record, the parser's message helps more.
     let Some(text) = text.filter(|text| text.contains("\"forebay-record/")) else {
         bail!("{}: not a record\nhint: give a run's folder, its record.jsonl, or a file written with --json", cannot())
     };
     let mut record = AnyRecord::from_text(&text).with_context(cannot)?;
     record.check().with_context(cannot)?;
     if let AnyRecord::Study(study) = &mut record {
-        // One that was cut short may have none.
+        // An interrupted run may have none.
         match samples::read(file.parent().unwrap_or(Path::new(""))) {
             Ok(series) => study.series = series,
             Err(error) => {
@@ -150,7 +150,9 @@ fn open(page: &Path) -> Result<()> {
         Command::new(opener).arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match started {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => bail!("xdg-open could not open {} ({status}); the page is there", page.escaped()),
-        Err(error) => Err(error).with_context(|| format!("cannot start xdg-open; the page is in {}", page.escaped())),
+        Ok(status) => bail!("xdg-open could not open {} ({status}); the page was written", page.escaped()),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot start xdg-open; the page was written to {}", page.escaped()))
+        }
     }
 }

@@ -1,14 +1,14 @@
-//! The terminal: how many columns it has, and whether it shows colours.
+//! The terminal: its width and its colours.
 
 use console::Term;
 use forebay_report::WIDTH;
 
-/// Beyond this a line is hard to follow.
+/// Longer lines are hard to read.
 const MOST: usize = 120;
-/// Below this a terminal folds lines by itself.
+/// On a narrower terminal, lines are left to wrap.
 const LEAST: usize = 40;
 
-/// Where people read.
+/// A stream that people read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
@@ -23,7 +23,7 @@ impl Stream {
         }
     }
 
-    /// Columns of a line: as many as the terminal has or `COLUMNS` says, 80 if neither is known.
+    /// Columns of a line: those of the terminal or of `COLUMNS`, 80 if neither is known.
     pub(crate) fn width(self) -> usize {
         let term = self.term();
         let reported = if term.is_term() { term.size_checked() } else { None };

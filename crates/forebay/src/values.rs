@@ -1,4 +1,4 @@
-//! Values of flags that no experiment declares, read as those of settings are.
+//! Values of flags that are not settings, parsed as settings are.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use forebay_units::parse_duration;
 
 use crate::flags::{Flags, Pick};
 
-/// A reader of `forebay_measure::value` as clap wants it.
+/// Adapts a parser of `forebay_measure::value` to clap.
 pub(crate) fn of<T>(read: fn(&Level) -> Result<T, String>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| read(&Level::of_text(text))
 }
 
-/// A time within bounds; `wanted` names them.
+/// A time within bounds, which `wanted` describes.
 pub(crate) fn time(
     wanted: &'static str,
     is_fine: fn(Duration) -> bool,
@@ -24,7 +24,7 @@ pub(crate) fn time(
     }
 }
 
-/// The flag of every command that reads samples and runs no experiment.
+/// The size limit of commands that read samples without an experiment.
 pub(crate) type SampleLimit = Flags<IngestSettings, OfSamples>;
 
 #[derive(Debug)]

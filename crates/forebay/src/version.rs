@@ -1,4 +1,4 @@
-//! `forebay --version`: the version, what was built in, and what this machine has.
+//! `forebay --version`: the version, the features of this build, and what this machine has.
 
 use anyhow::Result;
 use forebay_storage::Capabilities;
@@ -6,7 +6,7 @@ use forebay_storage::Capabilities;
 use crate::doctor;
 use crate::output::{Outcome, print};
 
-/// Prints what takes milliseconds to find out; `forebay doctor` looks closer.
+/// Prints what can be found out in milliseconds; `forebay doctor` checks more.
 pub(crate) fn print_long() -> Result<Outcome> {
     let features = [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
     let features = features.map(|(name, is_on)| format!("{}{name}", if is_on { '+' } else { '-' }));

@@ -1,4 +1,4 @@
-//! A state saved over two tiers: durable on the fast one at once, drained to the slow one behind, one tensor read back alone.
+//! Saves a state to two tiers: durable on the fast one, then drained to the slow one. Reads one tensor back alone.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,9 +20,9 @@ fn main() -> Result<()> {
         ..Snapshot::default()
     };
     snapshot.notes.insert("step".to_owned(), "120".to_owned());
-    let layout = format::named("safetensors").context("is in the table")?.plan("model", &snapshot)?;
+    let layout = format::named("safetensors").context("safetensors is a known format")?.plan("model", &snapshot)?;
 
-    // A folder as slow as a hard disk, and one as fast as an Optane drive in front of it.
+    // A folder with the speed of a hard disk, and a burst buffer with the speed of an Optane drive.
     let slow = ShapedFs::new(Arc::new(LocalFs), Profile::hdd());
     let fast = ShapedFs::new(Arc::new(LocalFs), Profile::optane());
     let tiers = vec![Tier::new(Arc::new(fast), dir.join("fast")), Tier::new(Arc::new(slow), dir.join("slow"))];
@@ -30,25 +30,25 @@ fn main() -> Result<()> {
 
     let start = Instant::now();
     let handle = store.save(120, None, &snapshot, &layout)?;
-    println!("training may go on after      {:6.1} ms: a power cut would not lose it", ms(start));
+    println!("training continues after      {:6.1} ms: the state survives a power cut", ms(start));
     handle.wait(Level::DurableSlow)?;
-    println!("also on the slow tier after   {:6.1} ms, read back from there", ms(start));
+    println!("on the slow tier after        {:6.1} ms, read back and verified", ms(start));
     let closed = store.close();
     assert!(closed.errors.is_empty() && closed.n_undrained == 0);
 
-    // One tensor without the rest, each byte checked.
+    // Reads one tensor without the rest; every byte is verified.
     let checkpoint = Checkpoint::find(&tiers, None)?;
     let bias = checkpoint.catalog()?.read(&checkpoint, "layer.bias")?;
     assert_eq!(bias, bias_bytes);
 
-    // A flipped bit on the fast tier: the restore says so, and takes the slow tier's copy.
+    // Flips a bit on the fast tier: restore reports it and uses the slow tier's copy.
     let file = tiers[0].path_of(handle.name()).join("model.safetensors");
     let mut bytes = std::fs::read(&file)?;
     bytes[5_000_000] ^= 1;
     std::fs::write(&file, bytes)?;
     let restored = restore(&tiers)?;
     for passed in &restored.passed_over {
-        println!("passed over: {passed}");
+        println!("skipped: {passed}");
     }
     println!("restored step {} from tier {}", restored.name.step, restored.tier);
     assert_eq!(restored.tier, 1);

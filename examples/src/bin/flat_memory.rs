@@ -6,7 +6,7 @@ use forebay_storage::Null;
 
 const N_SAMPLES: usize = 100_000;
 const N_EPOCHS: usize = 10;
-/// What an allocator may hold on to between epochs.
+/// Memory that the allocator may keep between epochs.
 const TOLERATED_BYTES: u64 = 2 << 20;
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! What the pipeline itself costs: null storage, nothing to do, processor nanoseconds a sample.
+//! The cost of the pipeline itself, in nanoseconds of processor time per sample: null storage and no work.
 
 use anyhow::Result;
 use forebay_pipeline::{Dataset, ReadOnly, Source, Threads};
@@ -22,14 +22,14 @@ fn main() -> Result<()> {
             batch?;
         }
         let each = (cpu_ns() - before) as f64 / N_SAMPLES as f64;
-        println!("{threads} threads: {each:.0} ns of processor time a sample");
+        println!("{threads} threads: {each:.0} ns of processor time per sample");
     }
     Ok(())
 }
 
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid and written by the call alone.
+    // SAFETY: the structure is valid for writes.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,4 +1,4 @@
-//! What the machine did while a piece of code ran: here, reading photographs through an emulated disk.
+//! Records the machine's activity while code runs: here, reading photographs from an emulated disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         println!("{time:5.2} s: {rate} read by this process");
     }
     for mark in &series.marks {
-        println!("{:5.2} s: {} began", mark.time_s, mark.what);
+        println!("{:5.2} s: start of {}", mark.time_s, mark.what);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A map function of one's own: each sample becomes the mean colour of its image. A bad image, or a panic, costs only itself.
+//! A custom map function: each sample becomes the mean colour of its image. A bad image or a panic affects only its sample.
 
 use std::sync::Arc;
 
@@ -31,6 +31,6 @@ fn main() -> Result<()> {
     for failed in batches.stats().failures {
         println!("left out: {}: {}", failed.name, failed.reason());
     }
-    anyhow::ensure!(batches.stats().n_failed == 1, "the broken image, and only that one, is left out");
+    anyhow::ensure!(batches.stats().n_failed == 1, "only the broken image is left out");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Stop in the middle of an epoch, start again with other threads and another batch size, and get exactly the rest.
+//! Stops in the middle of an epoch and resumes with other threads and another batch size: exactly the remaining samples come.
 
 use anyhow::{Result, ensure};
 use forebay_pipeline::{Batched, Dataset, Source, State, Threads};
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     for batch in pipeline(2, 50).iter_from(&state)? {
         seen.extend_from_slice(batch?.samples());
     }
-    ensure!(seen == whole, "the two halves are the whole");
+    ensure!(seen == whole, "both parts together are the whole epoch");
     println!("resumed with other threads and another batch size: the same {} samples in the same order", seen.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a stall is charged to: a consumer that computes, without and with prefetch.
+//! The causes of a stall: a consumer that computes, without and with prefetch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         let stats = batches.stats();
         let ms = |ns: u64| ns as f64 / 1e6;
         println!(
-            "prefetch {prefetch}: {:.0} ms = {:.0} ms waiting + {:.0} ms of the consumer's own",
+            "prefetch {prefetch}: {:.0} ms = {:.0} ms waiting + {:.0} ms in the consumer",
             ms(stats.wall_ns),
             ms(stats.wait_ns),
             ms(stats.other_ns)
@@ -35,14 +35,14 @@ fn main() -> Result<()> {
         for (activity, seconds) in stats.stall_time.seconds() {
             let share = seconds * 1e11 / stats.stall_time.total_ns().max(1) as f64;
             if share >= 1.0 {
-                println!("  {share:3.0} % of the workers' time meanwhile: {activity}");
+                println!("  {share:3.0} % of the workers' time during the wait: {activity}");
             }
         }
     }
     Ok(())
 }
 
-/// Stands for a training step: busy for the given time.
+/// Imitates a training step: busy for the given time.
 fn compute(time: Duration, data: &[f32]) {
     let start = Instant::now();
     let mut sum = 0.0f32;

@@ -1,4 +1,4 @@
-//! The same files on four devices, emulated in this process: a disk gains little from threads, a parallel file system all.
+//! The same files on four devices emulated in this process: threads help a disk little, and a parallel file system fully.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! A small network trained from the pipeline, and the emulated accelerator in its place.
+//! Trains a small network from the pipeline, then replaces it with an emulated accelerator.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
         losses.push(network.step(batch.as_f32(), Labels::Index(batch.labels()))?);
     }
     println!("{} on {}: {} steps", model.name, network.describe_device(), losses.len());
-    println!("loss {:.3} at first, {:.3} at last", losses[0], losses[losses.len() - 1]);
+    println!("loss {:.3} at the first step, {:.3} at the last", losses[0], losses[losses.len() - 1]);
 
     let emulation = "emulated:normal(20ms,2ms)".parse()?;
     let mut accelerator = EmulatedAccelerator::new(emulation, 1, Arc::new(SystemClock::default()));

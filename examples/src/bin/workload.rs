@@ -1,4 +1,4 @@
-//! A workload in DLIO's notation on two emulated accelerators: how much they are used, and what they wait for.
+//! A DLIO workload on two emulated accelerators: their AU, and the causes of their waits.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use forebay_measure::{Observer, Place};
 use forebay_record::{Environment, Record};
 use forebay_storage::Profile;
 
-/// 96 arrays of 64 KB, made before the run; steps of 20 ms.
+/// 96 arrays of 64 KB, generated before the run; steps of 20 ms.
 const WORKLOAD: &str = "
 workflow: {generate_data: True, train: True}
 dataset: {format: npy, num_files_train: 96, record_length_bytes: 65536}
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     };
     let record = Record::new(Vec::new(), Environment::default());
     let record = run(&plan, &Solo, record, Observer::deaf(&AtomicBool::new(false)))?;
-    let cell = &record.context("the only rank has the record")?.cells[0];
+    let cell = &record.context("rank 0 returns the record")?.cells[0];
     let totals = &cell.totals;
     println!("{} steps of {} accelerators in {:.2} s", totals.steps, totals.accelerators, totals.wall_s);
     for (name, au) in [
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     ] {
         println!("  AU, {name}: {:.1} %", 100.0 * au.context("there were steps")?);
     }
-    println!("{:.2} s of waiting and at barriers, charged to", totals.wait_s + totals.barrier_s);
+    println!("{:.2} s of waits and barriers, by cause", totals.wait_s + totals.barrier_s);
     for (cause, seconds) in totals.stall_by_cause.iter().filter(|(_, seconds)| **seconds > 0.0) {
         println!("  {}: {seconds:.3} s", cause.describe());
     }

@@ -1,4 +1,4 @@
-//! The documentation in `docs/`: built with mdBook, its links followed, its commands run.
+//! The documentation in `docs/`: builds it with mdBook, follows its links, runs its commands.
 
 mod links;
 mod page;
@@ -39,7 +39,7 @@ pub fn run_book(tally: &Tally, names: &[&str]) -> Result<()> {
     ensure!(!chosen.is_empty(), "no such page: {}", names.join(", "));
     let ran = run_pages(&chosen)?;
     tally.add_passed(ran.n_run);
-    eprintln!("{} blocks of commands run, {} that cannot run in CI checked", ran.n_run, ran.n_checked);
+    eprintln!("{} blocks of commands run, {} that cannot run in CI only checked", ran.n_run, ran.n_checked);
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn run_page(path: &Path, text: &str) -> Result<Ran> {
         match action {
             Action::Write { line, name, text } => {
                 let file = folder.join(&name);
-                std::fs::create_dir_all(file.parent().context("a file lies in a folder")?)?;
+                std::fs::create_dir_all(file.parent().context("a file has a parent folder")?)?;
                 std::fs::write(file, text).with_context(|| format!("line {line}: cannot write {name}"))?;
             }
             Action::Run { line, script, status } => {
@@ -146,7 +146,7 @@ fn run_page(path: &Path, text: &str) -> Result<Ran> {
 /// Runs a block under bash; an error shows what it printed.
 fn run_script(folder: &Path, script: &str, status: i32) -> Result<()> {
     let folders = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
-    let release = std::path::absolute(binary())?.parent().context("the binary lies in a folder")?.to_owned();
+    let release = std::path::absolute(binary())?.parent().context("the binary has a parent folder")?.to_owned();
     let search = std::env::join_paths(std::iter::once(release).chain(folders))?;
     let mut bash = Command::new("bash");
     // Pages run side by side; a verdict must not depend on that.

@@ -1,4 +1,4 @@
-//! A page of Markdown as what CI does with it: files to write and shell blocks to run, in order.
+//! Parses a Markdown page into the steps of CI: files to write and shell blocks to run, in order.
 //!
 //! A fenced block is run if its language is `sh`. Directives are HTML comments directly above a block, which readers do not see:
 //! `run: OLD => NEW` replaces text to keep CI small, `run: status N` names the expected exit status, `run: not here: REASON`

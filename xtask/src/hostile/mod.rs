@@ -1,4 +1,4 @@
-//! Hostile use of every command: what ordinary tests never try, tried on all of them.
+//! Hostile use of every command: conditions that ordinary tests do not cover.
 //!
 //! A *subject* is a command with small inputs (`subject`). An *attack* changes one thing around it: a limit, a disk, a file among
 //! the inputs, a signal, an output path, the environment. Each pair is a *case*, run in a fresh copy of the inputs. Whatever

@@ -54,12 +54,12 @@ pub(super) fn copy_s(bytes: &[u8], into: &mut Region) -> f64 {
         }
     };
     let (start, _) = together((0..n_threads).map(|_| copy));
-    // If no thread can be started, this one does the rest.
+    // If no thread can be started, this one does all of it.
     copy();
     start.elapsed().as_secs_f64()
 }
 
-/// Seconds to copy a state into memory end to end; copies from a device are queued together and awaited once.
+/// Seconds to copy a state into memory end to end. Copies from a device are queued together and awaited once.
 pub(super) fn fetch_s(snapshot: &Snapshot<'_>, into: &mut Region) -> Result<f64, forebay_checkpoint::Error> {
     let (mut fetches, mut rest) = (Vec::new(), &mut into[..]);
     for tensor in &snapshot.tensors {

@@ -17,7 +17,7 @@ use super::Error;
 
 /// Bytes per request.
 const BLOCK: u64 = 4 << 20;
-/// As many requests as a save keeps in flight; bytes that are ready need no more.
+/// As many requests as a save keeps in flight; ready bytes need no more.
 const DEPTH: usize = 8;
 /// Alignment of direct requests.
 const PAGE: u64 = 4096;
@@ -47,7 +47,7 @@ pub(super) fn write(scratch: &Scratch, name: &str, size: u64, run: u64, cancel: 
         file.write_all_at(memory, offset)
     })
     .context("writing", &path)?;
-    // A cancelled file is dropped, and syncing it may take long.
+    // A cancelled file is dropped, and a sync may take long.
     if !cancel.load(Ordering::Relaxed) {
         file.sync_all().context("syncing", &path)?;
     }
@@ -64,8 +64,8 @@ pub(super) fn read(scratch: &Scratch, name: &str, size: u64, cancel: &AtomicBool
     Ok(Pass { bytes, seconds: start.elapsed().as_secs_f64() })
 }
 
-/// One descriptor and one buffer in huge pages per worker: the kernel manages a thousand times fewer pages, and saves and restores use
-/// them too.
+/// One descriptor and one buffer in huge pages per worker. Huge pages leave the kernel a thousand times fewer pages to
+/// manage, and saves and restores use them too.
 fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
     let worker = |number: usize| {
         let file = open(path, write).context("opening", path)?;
@@ -76,19 +76,19 @@ fn workers(path: &Path, write: bool) -> Result<Vec<(File, Region)>, Error> {
     (0..DEPTH).map(worker).collect()
 }
 
-/// Direct if the file system supports it.
+/// Opens the file, with direct I/O if the file system supports it.
 fn open(path: &Path, write: bool) -> io::Result<File> {
     let with = |flags| OpenOptions::new().read(!write).write(write).custom_flags(flags).open(path);
     with(libc::O_DIRECT).or_else(|_| {
         let file = with(0)?;
-        // SAFETY: a valid descriptor and plain integers. Advice that is not taken changes nothing.
+        // SAFETY: a valid descriptor and plain integers. Advice has no effect if it is not taken.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL) };
         Ok(file)
     })
 }
 
-/// Workers take the next block until all are done, one fails or `cancel` is set; returns when they began, and the bytes moved. Files and
-/// memory stay with the caller, which closes and frees them untimed.
+/// Workers take the next block until all are done, one fails or `cancel` is set. Returns when they began and the bytes
+/// moved. Files and memory stay with the caller, which closes and frees them untimed.
 fn each_block(
     workers: &mut [(File, Region)],
     size: u64,
@@ -113,8 +113,8 @@ fn each_block(
     Ok((start, moved.into_inner()))
 }
 
-/// Starts a thread per piece of work and releases them at once; returns when that was, and each result or why its thread did not start.
-/// Starting threads takes longer than a fast device needs for many blocks, so no clock runs meanwhile.
+/// Starts one thread per item and releases all at once. Returns when that was, and each result or why its thread did
+/// not start. Starting threads takes longer than a fast device needs for many blocks, so no clock runs meanwhile.
 pub(super) fn together<T: Send, W: FnOnce() -> T + Send>(
     works: impl IntoIterator<Item = W>,
 ) -> (Instant, Vec<io::Result<T>>) {
@@ -125,7 +125,7 @@ pub(super) fn together<T: Send, W: FnOnce() -> T + Send>(
         let spawn = |(number, work): (usize, W)| {
             let (ready, gate) = (ready.clone(), &gate);
             thread::Builder::new().name(format!("forebay:bare-{number}")).spawn_scoped(scope, move || {
-                // The receiver waits for as many as were started.
+                // The receiver waits for as many messages as threads were started.
                 let _ = ready.send(());
                 drop(gate.read());
                 work()
@@ -161,7 +161,7 @@ mod tests {
         assert_ne!(
             std::fs::read(scratch.path().join("data")).unwrap(),
             first,
-            "no device can tell it was there before"
+            "no block equals an earlier one, so no device can deduplicate it"
         );
     }
 }

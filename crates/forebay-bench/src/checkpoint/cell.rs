@@ -1,4 +1,4 @@
-//! Medians of a mode and format, with a note if the times are scattered.
+//! Medians per mode and format, with a note if the times are scattered.
 
 use forebay_checkpoint::Mode;
 use forebay_measure::Place;
@@ -67,9 +67,9 @@ pub(super) fn cell(
     }
 }
 
-/// Half the range over the median above which times are too scattered to represent the machine.
+/// Half the range over the median above which the times are too scattered to represent the machine.
 const FAR_APART: f64 = 0.25;
-/// Scatter of shorter times, in seconds, means nothing.
+/// Below this many seconds, scatter is ignored.
 const SHORT_S: f64 = 0.010;
 
 /// Notes on scattered times.
@@ -80,7 +80,7 @@ pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
         let (mode, format) = (&cell.mode, &cell.format);
         let (least, most) = (format_seconds(times.min), format_seconds(times.max));
         is_far.then(|| {
-            format!("{mode}, {format}: {what} took {least} to {most}; another program may have used the machine")
+            format!("{mode}, {format}: {what} took {least} to {most}; another program may have been using the machine")
         })
     };
     let saves = of("the saves", |sample| sample.durable_fast_s);
@@ -111,8 +111,9 @@ mod tests {
         };
         assert_eq!(noted(&[sample(1.0, 0.5), sample(1.2, 0.5), sample(1.4, 0.6)]), [] as [&str; 0]);
         let said = noted(&[sample(1.0, 0.001), sample(1.2, 0.002), sample(1.9, 0.009)]);
-        let wanted = "direct, safetensors: the saves took 1.00 s to 1.90 s; another program may have used the machine";
-        assert_eq!(said, [wanted], "milliseconds always lie apart");
+        let wanted =
+            "direct, safetensors: the saves took 1.00 s to 1.90 s; another program may have been using the machine";
+        assert_eq!(said, [wanted], "milliseconds always differ");
         assert_eq!(noted(&[sample(1.0, 0.1), sample(1.0, 0.1), sample(1.0, 0.3)]).len(), 1);
         assert!(noted(&[]).is_empty());
     }

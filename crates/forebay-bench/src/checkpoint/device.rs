@@ -1,4 +1,4 @@
-//! A network's state as lent to a save: from host memory, or straight from its device.
+//! A network's state as passed to a save: from host memory, or straight from its device.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -37,14 +37,14 @@ pub(crate) fn headers(view: &View<'_>) -> Vec<Header> {
 }
 
 /// # Panics
-/// When values are on a device and none is given.
+/// If values are on a device and none is given.
 pub(crate) fn tensors<'a>(
     headers: &'a [Header],
     view: &'a View<'_>,
     device: Option<&'a OnDevice<'_>>,
 ) -> Vec<Tensor<'a>> {
     let there = |(index, header): (usize, &'a Header)| {
-        let device = device.expect("values that are not here are on a device");
+        let device = device.expect("values that are not in host memory are on a device");
         let n_bytes = header.n_bytes().expect("a network's tensors fit in memory");
         Tensor { header, bytes: Values::There { device, index, n_bytes } }
     };
@@ -60,7 +60,7 @@ pub(crate) fn tensors<'a>(
     }
 }
 
-/// Allocates the store's pool before the first save; its pages are locked if the state is on a device.
+/// Allocates the store's pool before the first save. Its pages are locked if the state is on a device.
 pub(crate) fn prepare(
     store: &Store,
     layout: &Layout,
@@ -72,7 +72,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// Values on a device, copied straight to where they are saved from.
+/// Values on a device, copied straight to the memory they are saved from.
 pub(crate) struct OnDevice<'a> {
     remote: &'a dyn Remote,
     /// Why memory could not be locked.
@@ -100,7 +100,7 @@ impl Elsewhere for OnDevice<'_> {
     }
 
     fn lock(&self, pages: Arc<Pages>) -> io::Result<Option<Box<dyn Any + Send>>> {
-        // Without locked pages the copy goes through the driver's own memory, and is slower.
+        // Without locked pages the copy goes through the driver's own memory and is slower.
         let locked = self.remote.lock_pages(Arc::new(Pool(pages)));
         let locked = locked.inspect_err(|error| _ = self.unlocked.set(error.to_string()));
         Ok(locked.ok().map(|lock| Box::new(lock) as Box<dyn Any + Send>))
@@ -134,7 +134,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A device whose values are those of a network on the CPU.
+    /// A device that holds the values of a network on the CPU.
     struct Far(Vec<Vec<u8>>);
 
     impl Remote for Far {
@@ -179,7 +179,7 @@ pub(crate) mod tests {
             store.save(1, None, &snapshot, &layout).unwrap().wait(Level::DurableSlow).unwrap();
             if let Some(device) = &device {
                 let doubt = device.doubt().unwrap_or_default();
-                assert!(doubt.contains("no page can be locked"), "a device that locks none is told of: {doubt:?}");
+                assert!(doubt.contains("no page can be locked"), "a device that locks no pages is reported: {doubt:?}");
             }
             store.restore().unwrap().file("model.safetensors").unwrap().to_vec()
         };

@@ -1,8 +1,9 @@
-//! Saves and restores a state over tiers: the stall, the time until it is durable, and the storage's upper bound.
+//! Saves and restores a state over tiers: the stall, the time until the state is durable, and the storage's upper
+//! bound.
 //!
-//! Each mode runs with each format: one warm-up save, then the kept ones. Between them, with the same bytes, the bare storage and a plain
-//! copy in memory are measured. Everything is in hidden folders below the places, which are removed however the run ends; the next run
-//! removes what a killed one left.
+//! Each mode runs with each format: one warm-up save, then the kept ones. Between saves, the bare storage and a plain
+//! copy in memory are measured with the same bytes. All files are in hidden folders below the places, which are removed
+//! however the run ends; the next run removes leftovers of a killed one.
 
 mod bare;
 mod bare_file;

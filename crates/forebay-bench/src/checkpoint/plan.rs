@@ -12,9 +12,9 @@ use forebay_units::Bytes;
 pub const MODES: [(&str, Mode); 3] = [("direct", Mode::Direct), ("burst", Mode::Burst), ("async", Mode::Async)];
 /// Default size: AlexNet's weights and moments in the paper.
 const USUAL_SIZE: Bytes = Bytes(600_000_000);
-/// More than any memory has, yet small enough to be multiplied by copies.
+/// More than any machine's memory, yet small enough to be multiplied by the number of copies.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
-/// ImageNet's, for a network that is only saved.
+/// ImageNet's classes, for a network that is only saved.
 pub(super) const CLASSES: usize = 1_000;
 
 pub fn mode_name(mode: Mode) -> &'static str {
@@ -37,7 +37,7 @@ forebay_measure::settings! {
         mode: Vec<Mode>, list(one_of(MODES)), "MODE,…" [sweep: MODES.map(|(name, _)| name)];
         /// File format, or a list to sweep
         format: Vec<&'static str> = "safetensors,tensorflow", list(word(formats())), "FORMAT,…" [sweep: formats()];
-        /// Limit draining to this many bytes per second, as 100MB; reading back the copy has the same limit
+        /// Limit draining to this many bytes per second, such as 100MB; reading back the copy has the same limit
         drain_rate: Option<Bytes>, some(bytes_per_s), "SIZE";
         /// Skip the measurement of the bare storage and memory
         no_ceiling: bool, flag;
@@ -54,7 +54,7 @@ impl CheckpointSettings {
     fn check(&self) -> Result<(), Refused> {
         match (&self.model, self.size, self.device) {
             (Some(_), Some(_), _) => Err("give `size` or `model`, not both".to_owned()),
-            (None, _, Some(_)) => Err("`device` applies to a network's state: give `model`".to_owned()),
+            (None, _, Some(_)) => Err("`device` applies only to a network's state: give `model`".to_owned()),
             _ => Ok(()),
         }
     }
@@ -112,7 +112,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// In order; without a setting, all that the places allow.
+    /// In order; without a setting, all modes that the places allow.
     pub(super) fn modes(&self) -> Vec<Mode> {
         match (self.settings.mode.as_slice(), &self.places.fast) {
             ([], Some(_)) => MODES.map(|(_, mode)| mode).to_vec(),
@@ -144,7 +144,7 @@ mod tests {
         let device = Some("cuda:3".parse().unwrap());
         let settings = CheckpointSettings { device, ..CheckpointSettings::default() };
         assert_eq!((device, settings.needs_burst()), (Some(StateDevice::Cuda(3)), None));
-        assert_eq!(settings.check().unwrap_err(), "`device` applies to a network's state: give `model`");
+        assert_eq!(settings.check().unwrap_err(), "`device` applies only to a network's state: give `model`");
         let settings = CheckpointSettings { drain_rate: size, ..CheckpointSettings::default() };
         assert_eq!((settings.check(), settings.needs_burst()), (Ok(()), Some("`drain_rate`")));
         let word = |text: &str| Level::Text(text.to_owned());

@@ -1,4 +1,4 @@
-//! Runs each mode with each format, and fails if a restored state differs.
+//! Runs each mode with each format; fails if a restored state differs.
 
 use std::path::PathBuf;
 use std::slice;
@@ -22,11 +22,11 @@ pub enum Error {
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
     #[error(
-        "{}: the benchmark needs {needed} and {free} are free; give a smaller --size, or another folder",
+        "{}: the benchmark needs {needed}, but only {free} are free; give a smaller --size, or another folder",
         path.escaped()
     )]
     TooLittleSpace { path: PathBuf, needed: Bytes, free: Bytes },
-    #[error("the benchmark needs {needed} of memory and {available} are available; give a smaller --size")]
+    #[error("the benchmark needs {needed} of memory, but only {available} are available; give a smaller --size")]
     TooLittleMemory { needed: Bytes, available: Bytes },
     #[error("the state restored from save {step} differs from the saved one")]
     Differs { step: u64 },
@@ -34,10 +34,11 @@ pub enum Error {
 
 forebay_measure::share_errors!(Error);
 
-/// Uses folders of its own below the places and removes them. When cancelled it abandons the current save and returns what it has.
+/// Runs a benchmark in folders of its own below the places and removes them. If cancelled, it abandons the current save
+/// and returns the finished ones.
 ///
 /// # Errors
-/// When a place cannot be used, or a save or restore fails.
+/// If a place cannot be used, or a save or restore fails.
 pub fn run(
     plan: &Plan,
     mut record: Record<CheckpointCell>,
@@ -68,7 +69,7 @@ fn rounds(plan: &Plan) -> Rounds {
     Rounds { warmups: 1, repeats: plan.saves, unit: "save" }
 }
 
-/// One mode and format after the other, not in rounds: a store is opened once for all of its saves.
+/// Measures one mode and format after the other, not in rounds: a store is opened once for all of its saves.
 fn measure(
     plan: &Plan,
     dirs: &ScratchDirs,
@@ -165,8 +166,8 @@ mod tests {
         };
         let record = run_it(&plan(dir.path()), &hear, &cancel);
         assert_eq!(record.cells.len(), 1);
-        assert_eq!(record.cells[0].samples.len(), 1, "the save at work is not kept: its surroundings were cut short");
-        assert_eq!(record.notes, ["interrupted: the saves finished before that are kept"]);
+        assert_eq!(record.cells[0].samples.len(), 1, "the current save is not kept, because it was interrupted");
+        assert_eq!(record.notes, ["interrupted: the completed saves are kept"]);
         assert_eq!(std::fs::read_dir(dir.path().join("slow")).unwrap().count(), 0);
     }
 
@@ -175,7 +176,7 @@ mod tests {
         for mode in [Mode::Direct, Mode::Burst, Mode::Async] {
             let dir = tempfile::tempdir().unwrap();
             let mut plan = plan(dir.path());
-            // A save takes a minute on this one.
+            // A save takes a minute on this tier.
             let slow = forebay_storage::Profile { write_bytes_per_s: 1_000_000, ..forebay_storage::Profile::hdd() };
             (plan.places.slow.shaped, plan.settings.size) = (Some(slow.clone()), Some(Bytes(60_000_000)));
             if let Some(fast) = plan.places.fast.as_mut().filter(|_| mode == Mode::Async) {

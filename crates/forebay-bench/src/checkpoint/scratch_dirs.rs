@@ -13,13 +13,13 @@ use forebay_units::Bytes;
 use super::Error;
 
 const PREFIX: &str = ".forebay-checkpoint-bench-";
-/// On a place at once: the last checkpoint and the one being written.
+/// Checkpoints on a place at once: the last one and the one being written.
 pub const COPIES: u64 = 2;
-/// Manifests, indices, and the file system's own needs.
+/// Space for manifests, indices, and the file system's own needs.
 const BESIDE: u64 = 16 << 20;
-/// How often a cancellation is checked.
+/// Interval of the checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
-/// In memory at once: the state, its plain copy, the pool of an async save, and the restored state.
+/// States in memory at once: the state, its plain copy, the pool of an async save, and the restored state.
 const STATES: u64 = 4;
 
 /// One folder per place, nearest first.
@@ -33,7 +33,7 @@ pub(super) struct ScratchDirs {
 }
 
 impl ScratchDirs {
-    /// Removes what a killed run left there first.
+    /// Creates the folders, after removing leftovers of a killed run.
     pub(super) fn open(places: &Places) -> Result<Self, Error> {
         let (mut scratch, mut notes) = (Vec::new(), Vec::new());
         for place in places.nearest_first() {
@@ -86,7 +86,7 @@ impl ScratchDirs {
         Ok(())
     }
 
-    /// On the places and in memory.
+    /// Checks for enough space on the places and in memory.
     pub(super) fn check(&self, bytes: u64) -> Result<(), Error> {
         let mut wanted: Vec<(u64, &Path, u64)> = Vec::new();
         for scratch in &self.scratch {

@@ -1,4 +1,4 @@
-//! One mode with one format: saved, made durable and restored, several times.
+//! One mode with one format: several saves, each made durable and restored.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use super::{Error, Plan, bare};
 
 const STEM: &str = "model";
 
-/// Shared by all modes and formats, and touched before.
+/// Memory shared by all modes and formats, touched in advance.
 pub(super) struct Memories {
     /// Target of the plain copy; locked for the state's device.
     copy: Region,
@@ -36,7 +36,7 @@ impl Memories {
     }
 }
 
-/// Bare storage and memory, measured right before a save.
+/// Rates of bare storage and memory, measured right before a save.
 pub(super) type Machine = (Option<bare::Rates>, Option<f64>);
 
 pub(super) struct Trial<'a> {
@@ -47,7 +47,7 @@ pub(super) struct Trial<'a> {
     mode: Mode,
     format: &'static dyn Format,
     store: Store,
-    /// Includes saves run again: no two may have the same step.
+    /// Includes repeated saves: no two may have the same step.
     n_saves: u64,
     /// Memory of this process before the store was opened, and the peak of saves beyond it.
     resident: Option<u64>,
@@ -71,7 +71,7 @@ impl forebay_measure::Trial for Trial<'_> {
         }
         let highest = reset_peak();
         let (sample, peak) = match self.save_and_restore(save, highest) {
-            // It was cancelled, which is no failure of the storage.
+            // The save was cancelled, so the storage did not fail.
             Err(_) if observer.is_cancelled() => return Ok(Done::Cut(None)),
             done => done?,
         };
@@ -110,10 +110,10 @@ impl<'a> Trial<'a> {
         failed.map_or(Ok(self.memory_bytes), |error| Err(error.into()))
     }
 
-    /// One save, made durable and restored; returns the peak memory too if `highest` says that it was counted.
+    /// One save, made durable and restored. Returns the peak memory too, if `highest` says that it was counted.
     fn save_and_restore(&mut self, save: u64, highest: Option<()>) -> Result<(CheckpointSample, Option<u64>), Error> {
         let sample = self.save(save)?;
-        // Outdated checkpoints are removed before the next clock starts.
+        // Remove outdated checkpoints before the next clock starts.
         self.store.drain()?;
         let peak = highest.and_then(|()| peak_resident_bytes());
         Ok((CheckpointSample { restore_s: Some(self.restore(save)?), ..sample }, peak))
@@ -131,7 +131,7 @@ impl<'a> Trial<'a> {
         Ok((Some(rates), Some(self.values.copy_s(&mut self.memories.copy)?)))
     }
 
-    /// Waits until everything is drained, so the next save finds nothing unfinished.
+    /// Waits until everything is drained, to leave no unfinished work for the next save.
     fn save(&self, step: u64) -> Result<CheckpointSample, Error> {
         let start = Instant::now();
         let handle = self.values.with_snapshot(|snapshot| {
@@ -148,7 +148,8 @@ impl<'a> Trial<'a> {
         Ok(CheckpointSample { stall_s, durable_fast_s, durable_slow_s, restore_s: None })
     }
 
-    /// Restores the newest checkpoint, which must be the one just saved, and compares every tensor; seconds of the restore.
+    /// Restores the newest checkpoint, which must be the one just saved, and compares every tensor. Returns the seconds
+    /// of the restore.
     fn restore(&mut self, step: u64) -> Result<f64, Error> {
         let start = Instant::now();
         let restored = self.store.restore_with(Wanted::default(), &mut self.memories.restored)?;
@@ -160,7 +161,7 @@ impl<'a> Trial<'a> {
         if is_same { Ok(seconds) } else { Err(Error::Differs { step }) }
     }
 
-    /// Compares in place: extra memory would count as a save's.
+    /// Compares in place, because extra memory would be counted as the save's.
     fn is_same(&self, catalog: &Catalog, files: &BTreeMap<String, &[u8]>) -> bool {
         let restored = |header: &Header| {
             let entry = catalog.tensors.iter().find(|entry| entry.header == *header)?;
@@ -172,7 +173,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Resets the kernel's peak-memory counter; `None` if that is not possible.
+/// Resets the kernel's peak-memory counter; `None` if that is impossible.
 fn reset_peak() -> Option<()> {
     std::fs::write("/proc/self/clear_refs", "5").ok()
 }

@@ -11,7 +11,7 @@ use super::device::{self, Holder, OnDevice};
 use super::plan::CLASSES;
 use super::{Error, Plan, StateDevice, bare};
 
-/// As torchvision names them.
+/// Names and shapes as in torchvision.
 const ALEXNET: [(&str, &[u64]); 16] = [
     ("features.0.weight", &[64, 3, 11, 11]),
     ("features.0.bias", &[64]),
@@ -30,14 +30,14 @@ const ALEXNET: [(&str, &[u64]); 16] = [
     ("classifier.6.weight", &[1000, 4096]),
     ("classifier.6.bias", &[1000]),
 ];
-/// The parameters, and Adam's moments of each.
+/// Suffixes of the parameters and of Adam's moments of each.
 const COPIES: [&str; 3] = ["", ".m", ".v"];
-/// Largest tensor that fills up the rest.
+/// Maximum size of the tensors that fill the remaining bytes.
 const FILLER_BYTES: u64 = 64 << 20;
-/// Bytes generated between two checks for a cancellation; a multiple of what one random number fills.
+/// Bytes generated between two checks for cancellation; a multiple of the size of a random number.
 const PIECE: usize = 16 << 20;
 
-/// A state in memory, its tensors end to end; and the network it is a copy of, if that is saved instead.
+/// A state in memory, its tensors end to end; with the network it is a copy of, if that is saved instead.
 pub(super) struct Values {
     /// For display.
     pub(super) what: String,
@@ -49,7 +49,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// `None` if it was cancelled.
+    /// Generates the state; `None` if cancelled.
     pub(super) fn of(plan: &Plan, cancel: &AtomicBool) -> Result<Option<Self>, Error> {
         let settings = &plan.settings;
         let Some(name) = &settings.model else {
@@ -83,7 +83,7 @@ impl Values {
         Ok(Some(Self { what, headers, memory, n_bytes, holder: None }))
     }
 
-    /// Keeps a copy to compare with.
+    /// Keeps a copy for comparison.
     pub(super) fn held(what: String, holder: Box<dyn Holder>) -> Result<Self, Error> {
         let view = holder.view()?;
         let headers = device::headers(&view);
@@ -102,7 +102,7 @@ impl Values {
         self.holder.as_ref().map(|holder| holder.device())
     }
 
-    /// Seconds.
+    /// Seconds of a plain copy.
     pub(super) fn copy_s(&self, into: &mut Region) -> Result<f64, Error> {
         if self.holder.is_none() {
             return Ok(bare::copy_s(self.bytes(), into));
@@ -110,7 +110,7 @@ impl Values {
         self.with_snapshot(|snapshot| Ok(bare::fetch_s(snapshot, into)?))
     }
 
-    /// Touched, and locked for the state's device.
+    /// Allocates memory for copies, touched, and locked for the state's device.
     pub(super) fn memory_for_copies(&self, cancel: &AtomicBool) -> Result<Region, Error> {
         let mut copy = Region::new(self.n_bytes)?;
         copy.fault_in_until(cancel);
@@ -135,7 +135,7 @@ impl Values {
         })
     }
 
-    /// Lends the state to a save from where it is.
+    /// Passes the state to a save without copying it first.
     pub(super) fn with_snapshot<T>(&self, act: impl FnOnce(&Snapshot<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let Some(holder) = &self.holder else {
             let tensors = self.tensors().map(|(header, bytes)| Tensor::new(header, bytes));
@@ -152,7 +152,7 @@ fn with_adam(name: &str) -> String {
     format!("{name} with adam")
 }
 
-/// The step makes the moments nonzero.
+/// Makes one step, because the moments are zero before it.
 fn after_a_step<E: Engine>(name: &str, engine: E, seed: u64) -> Result<Network<E>, Error> {
     let model = Model::named(name, CLASSES)?;
     let mut network = Network::new(engine, &model, Settings::new(1, seed))?;
@@ -164,7 +164,7 @@ fn after_a_step<E: Engine>(name: &str, engine: E, seed: u64) -> Result<Network<E
 }
 
 fn n_bytes_of(header: &Header) -> usize {
-    header.n_bytes().expect("memory for it was had") as usize
+    header.n_bytes().expect("its memory was allocated") as usize
 }
 
 /// AlexNet's parameters and moments as far as they fit, then filler tensors.
@@ -191,7 +191,7 @@ fn headers_of(bytes: u64) -> Vec<Header> {
     headers
 }
 
-/// Clears exponents that stand for infinity or NaN.
+/// Clears the exponent of infinities and NaNs.
 fn make_finite(value: &mut [u8]) {
     if value[3] & 0x7F == 0x7F && value[2] & 0x80 != 0 {
         value[3] &= 0xBF;

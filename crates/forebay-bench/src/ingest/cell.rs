@@ -12,14 +12,14 @@ use crate::supply;
 
 /// Finished repeats of one thread count.
 pub(super) struct Repeats {
-    /// Those that delivered images.
+    /// Repeats that delivered images.
     samples: Vec<IngestRepeat>,
     evidence: Vec<CacheEvidence>,
-    /// Those that delivered none, and so have nothing to measure.
+    /// Repeats that delivered none and so measured nothing.
     n_empty: usize,
-    /// Peak over the repeats.
+    /// Maximum over the repeats.
     n_failed: u64,
-    /// For failures: of the last repeat without an image, else of the last one.
+    /// Source of the reported failures: the last repeat without an image, otherwise the last repeat.
     stats: Option<Stats>,
 }
 
@@ -34,13 +34,13 @@ impl Repeats {
         Self { n_empty: n_finished - samples.len(), samples, evidence, n_failed, stats }
     }
 
-    /// An error if repeats finished and none of them delivered an image.
+    /// The error if repeats finished and none of them delivered an image.
     pub(super) fn failure(&self) -> Option<Error> {
         let stats = self.stats.as_ref().filter(|_| self.samples.is_empty())?;
         Some(all_failed(stats))
     }
 
-    /// Note on repeats without an image.
+    /// The note on repeats without an image.
     pub(super) fn note(&self, level: &Level<'_>) -> Option<String> {
         let first = self.stats.as_ref().filter(|_| self.n_empty > 0)?.failures.first();
         let why = first.map(|failed| format!(": {}: {}", failed.name, failed.reason())).unwrap_or_default();
@@ -101,12 +101,12 @@ fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
     shaped.or_else(|| plan.kernel_tier.as_ref().map(|profile| (profile, TierKind::Kernel)))
 }
 
-/// Whether a tier's rate is an upper bound: the kernel limits what comes from its device, not from memory.
+/// Whether a tier's rate is an upper bound: the kernel limits reads from its device, not from memory.
 fn holds(kind: TierKind, cache: Option<CacheState>) -> bool {
     kind != TierKind::Kernel || cache == Some(CacheState::Cold)
 }
 
-/// For a tier without a probe.
+/// Describes the ceiling of a tier without a probe.
 fn describe_ceiling(profile: &Profile, kind: TierKind) -> String {
     match kind {
         TierKind::Shaped => format!("the profile {} (sequential)", profile.name),

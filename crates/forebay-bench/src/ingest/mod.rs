@@ -1,7 +1,7 @@
-//! The ingest micro-benchmark: how fast this machine and this storage can feed training.
+//! The ingest micro-benchmark: how fast this machine and its storage can feed training.
 //!
-//! A round covers all thread counts before the next begins, so a machine that slows down affects all of them; the first rounds are
-//! warm-ups and are dropped.
+//! A round covers all thread counts before the next begins, so a machine that slows down affects all of them. The first
+//! rounds are warm-ups and are dropped.
 
 mod cell;
 mod plan;

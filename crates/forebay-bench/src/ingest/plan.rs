@@ -9,7 +9,7 @@ use forebay_measure::{Cache, Io, Refused, ThreadCount};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
-/// Years of images, yet few enough that their bytes fit in 64 bits.
+/// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
 
 forebay_measure::settings! {
@@ -58,10 +58,12 @@ impl IngestSettings {
             ("scaled", self.scaled),
         ];
         if let (true, Some((name, _))) = (self.read_only, of_pixels.iter().find(|(_, given)| *given)) {
-            return Err(format!("`read_only` decodes nothing, so `{name}` would be ignored: give one of them"));
+            return Err(format!(
+                "`read_only` decodes nothing, so `{name}` would have no effect: give only one of them"
+            ));
         }
         if self.mmap && self.io != Io::Fixed(Mode::Buffered) {
-            return Err("`mmap` reads no files, so `io` would be ignored: give one of them".to_owned());
+            return Err("`mmap` reads no files, so `io` would have no effect: give only one of them".to_owned());
         }
         if self.images_per_repeat(0) > MAX_IMAGES {
             return Err(format!("a repeat has more than {} images: give fewer `batches`", group_digits(MAX_IMAGES)));

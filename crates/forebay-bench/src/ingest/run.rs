@@ -21,7 +21,7 @@ pub enum Error {
     Shared(forebay_measure::Error),
     #[error("{}: only tensor shards can be mapped into memory", path.escaped())]
     NotMappable { path: PathBuf },
-    #[error("{}: the images are decoded already, so scaled decoding has no effect", path.escaped())]
+    #[error("{}: the images are already decoded, so scaled decoding has no effect", path.escaped())]
     NotEncoded { path: PathBuf },
     #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_failed))]
     AllFailed {
@@ -42,10 +42,10 @@ pub struct Preview {
     pub n_repeats: u64,
 }
 
-/// Inspects the data; measures nothing.
+/// Inspects the data without measuring.
 ///
 /// # Errors
-/// When the data cannot be used.
+/// If the data cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     Ok(Preview {
@@ -55,10 +55,10 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Stops at the next sample when cancelled and returns what it has.
+/// Runs the plan. If cancelled, it stops at the next sample and returns the finished results.
 ///
 /// # Errors
-/// When the data cannot be used, or no sample can.
+/// If the data, or every sample, is unusable.
 pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) -> Result<Record<IngestCell>, Error> {
     let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
     let source = source.with_max_sample_size(plan.settings.max_sample_size);
@@ -110,12 +110,12 @@ fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
     let threads = format!("{} thread{}", other.join(", "), if other == ["1"] { "" } else { "s" });
     notes.push(match plan.settings.cache() {
         Cache::Cold => format!(
-            "a cold cache was asked for, but with {threads} more than 5 % of the bytes came from memory: the \
-             files may be on a file system in memory, or another process reads them too"
+            "a cold cache was requested, but with {threads} more than 5 % of the bytes came from memory: the \
+             files may be on a file system in memory, or another process may have read them too"
         ),
         Cache::Warm => format!(
-            "a warm cache was asked for, but with {threads} more than 5 % of the bytes came from the device: \
-             the data may not fit into memory, or direct I/O bypasses the cache"
+            "a warm cache was requested, but with {threads} more than 5 % of the bytes came from the device: \
+             the data may not fit into memory, or direct I/O bypassed the cache"
         ),
     });
 }

@@ -1,4 +1,4 @@
-//! Files that vanish while they are measured: what is left of a run, and what is said of it.
+//! Files that vanish during the measurement: the remaining results and their notes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
     Plan { settings, data, keys: KeyNames::default(), tier: None, kernel_tier: None, warmups: 0, repeats }
 }
 
-/// Runs over `N` images of which the opens that are hit fail as those of a file that is gone.
+/// Measures over `N` images. The opens selected by `hit` fail as if the file did not exist.
 fn measured(threads: &[usize], repeats: usize, hit: impl Fn(u64) -> bool) -> Result<Record<IngestCell>, Error> {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
@@ -46,7 +46,7 @@ fn measured(threads: &[usize], repeats: usize, hit: impl Fn(u64) -> bool) -> Res
     Ok(record)
 }
 
-/// Whether the record can be read back: a number that is none would be written as null.
+/// Checks that the record can be read back: NaN would be written as null.
 fn assert_sound(record: &Record<IngestCell>) {
     AnyRecord::from_text(&record.to_json()).unwrap();
     for cell in &record.cells {
@@ -61,7 +61,7 @@ fn images(cell: &IngestCell) -> Vec<u64> {
 
 #[test]
 fn a_repeat_that_delivered_nothing_is_no_measurement_and_said() {
-    // All are gone from the middle of the second of three repeats on.
+    // All files are gone from the middle of the second of three repeats.
     let record = measured(&[1], 3, |nth| nth >= N + 5).unwrap();
     assert_sound(&record);
     let cell = &record.cells[0];

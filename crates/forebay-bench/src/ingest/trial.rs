@@ -1,4 +1,4 @@
-//! A plan ready to measure: its pipeline, one repeat of it, its floor.
+//! A plan ready to measure: its pipeline, one repeat, and its floor.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const TUNING_EPOCHS: u64 = 100;
 enum Length {
     /// As many samples as a repeat has.
     Repeat,
-    /// Long enough for the tuner to settle, but finite: it may be that no sample is usable.
+    /// Long enough for the tuner to settle, but finite, because all samples may be unusable.
     Tuning,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Trial<'a> {
             Some(_) if plan.settings.scaled => return Err(Error::NotEncoded { path: plan.data.clone() }),
             _ => {}
         }
-        // A map bypasses the storage's way of reading.
+        // A map bypasses the storage's read mode.
         let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { storage.description() };
         Ok(Self { plan, source: source.with_storage(storage), storage_description })
     }
@@ -113,7 +113,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// As given, or found by the tuner before anything is measured.
+    /// A thread count as given, or found by the tuner before any measurement.
     pub(super) fn level(&self, threads: ThreadCount, cancel: &AtomicBool) -> Result<Level<'_>, Error> {
         let level = |threads, auto, tuning| Level { trial: self, threads, auto, tuning };
         if let ThreadCount::Fixed(threads) = threads {
@@ -130,7 +130,7 @@ impl<'a> Trial<'a> {
         Ok(level(threads, true, tuning))
     }
 
-    /// Images per second of the same pipeline with nothing to read and nothing to do.
+    /// Images per second of the same pipeline without reads or decoding.
     pub(super) fn floor(&self, threads: usize) -> Result<f64, Error> {
         let settings = &self.plan.settings;
         let n = FLOOR_SAMPLES.max(settings.batch);
@@ -176,7 +176,7 @@ impl forebay_measure::Trial for Level<'_> {
                 break;
             }
         }
-        // The ledgers are read before the clock: no worker may account for more than the wall clock.
+        // Read the ledgers before the clock: no worker may account for more than the wall clock.
         let stats = batches.stats();
         let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
         let evidence = cold::conclude(before, stats.bytes_read);

@@ -1,14 +1,15 @@
 //! Cells of the record: the median run beside the raw totals.
 
+use std::sync::atomic::AtomicBool;
+
 use forebay_measure::laps::Part;
-use forebay_measure::usage;
 use forebay_pipeline::Tuning;
-use forebay_record::{Baseline, CacheEvidence, Epoch, Feed, Medium, TierKind, TrainCell, TrainTotals};
+use forebay_record::{Baseline, CacheEvidence, Disturbed, Epoch, Feed, Medium, TierKind, TrainCell, TrainTotals};
 use forebay_storage::Profile;
 use forebay_units::Summary;
 
+use super::advice::{Observed, advice};
 use super::drive::Step;
-use super::lever::{Saving, Situation};
 use super::plan::Plan;
 use super::run::Error;
 use super::totals;
@@ -22,6 +23,8 @@ pub(super) struct Settled<'a> {
     pub(super) tuning: Option<Tuning>,
     /// The tuner found the thread count.
     pub(super) auto: bool,
+    /// What other programs took of the machine in the kept repeats, where that was too much.
+    pub(super) disturbed: Option<Disturbed>,
 }
 
 /// `None` if no run has a step.
@@ -29,6 +32,7 @@ pub(super) fn cell(
     settled: &Settled<'_>,
     runs: Vec<Trained>,
     notes: &mut Vec<String>,
+    cancel: &AtomicBool,
 ) -> Result<Option<TrainCell>, Error> {
     let trial = settled.trial;
     let samples: Vec<TrainTotals> = runs.iter().map(|run| run.totals.clone()).collect();
@@ -45,6 +49,8 @@ pub(super) fn cell(
     let step_s = baseline.map(|baseline| baseline.step_s).or_else(|| totals::step_s(&run.driven.steps));
     let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
     warn(trial, &run, notes);
+    let spread = if walls.len() > 1 { wall.relative_spread() } else { None };
+    let (limit, lever) = advice(&Observed { trial, run: &run, baseline, spread, disturbed: settled.disturbed }, cancel);
     Ok(Some(TrainCell {
         model: trial.kind.model(),
         n_parameters: trial.kind.n_parameters()?,
@@ -65,9 +71,10 @@ pub(super) fn cell(
         output: trial.data.as_ref().map(|data| data.output()),
         medium,
         images_per_s: rate.median,
-        spread: if walls.len() > 1 { wall.relative_spread() } else { None },
+        spread,
         io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
-        lever: situation(trial, &run, feed).lever(),
+        lever,
+        limit,
         feed,
         epochs: epochs(&run, trial.steps_per_epoch),
         steps: totals::steps(&run.driven.steps),
@@ -78,7 +85,7 @@ pub(super) fn cell(
         checkpoints: run.checkpoints,
         resumed_from: (run.first > 0).then_some(run.first),
         samples,
-        disturbed: None,
+        disturbed: settled.disturbed,
     }))
 }
 
@@ -103,25 +110,6 @@ fn tier_of(plan: &Plan) -> Option<(&Profile, TierKind)> {
 /// The run's time beyond as many steps that never wait.
 fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
     run.wall_s - run.validate_s - run.n_steps as f64 * baseline.step_s
-}
-
-fn situation(trial: &Trial<'_>, run: &Trained, feed: Option<Feed>) -> Situation {
-    Situation {
-        wall_s: run.totals.wall_s - run.totals.validate_s,
-        validate_s: run.totals.validate_s,
-        causes: run.driven.charges.later,
-        work: run.work,
-        prefetch: trial.plan.settings.made_ahead(),
-        keeps_up: feed.is_some_and(|feed| feed.gives_images_per_s > feed.takes_images_per_s),
-        shares_cores: trial.kind.shares_cores(),
-        threads: trial.threads.max(1),
-        cores: usage::cores(),
-        reads: trial.data.is_some(),
-        saving: trial.plan.saves.as_ref().map(|_| {
-            let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
-            Saving::of(trial.plan, run.totals.checkpoint_s, saves)
-        }),
-    }
 }
 
 /// Demand of the accelerator beside the supply of the threads.

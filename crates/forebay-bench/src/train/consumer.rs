@@ -1,4 +1,4 @@
-//! What consumes batches: a network on a device, or an emulated accelerator.
+//! Consumers of batches: a network on a device, or an emulated accelerator.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_pipeline::Batch;
 use forebay_train::{
-    Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Model, Network, Normalize,
-    Optimizer, PageLock, Settings, Shape, State, View,
+    Cpu, Cuda, EmulatedAccelerator, Emulation, Engine, HostMemory, Judgement, Labels, Manner, Model, Network,
+    Normalize, Optimizer, PageLock, Settings, Shape, State, View,
 };
 use forebay_units::SystemClock;
 
@@ -23,7 +23,7 @@ const DEVIATION: [f32; 3] = [58.395, 57.12, 57.375];
 /// Input size of an emulated accelerator.
 pub(super) const EMULATED_IMAGE: Shape = Shape::new(224, 224, 3);
 
-/// A step is `stage`, `start`, `finish`; during one, further batches may be staged as far as there is room.
+/// A step is `stage`, `start`, `finish`; during a step, further batches may be staged as long as there is room.
 pub(super) trait Consumer {
     /// For records.
     fn device(&self) -> String;
@@ -35,11 +35,11 @@ pub(super) trait Consumer {
     fn is_done(&mut self) -> Result<bool, Error>;
     /// Waits for the current step, unless `cancel` can interrupt it.
     fn finish(&mut self, cancel: &AtomicBool) -> Result<Finished, Error>;
-    /// Back to the initial weights and random times.
+    /// Returns to the initial weights and random times.
     fn reset(&mut self) -> Result<(), Error>;
-    /// What a checkpoint must hold, in place; `None` if nothing is learnt.
+    /// The state to save, in place; `None` if nothing is learnt.
     fn view(&self) -> Result<Option<View<'_>>, Error>;
-    /// Continues after so many steps, from this state if there is one.
+    /// Continues after `n_steps` steps, from this state if given.
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
     /// Evaluates held-out samples; `None` if nothing is learnt.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
@@ -71,7 +71,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// `classes` are those of the data, used unless the settings say otherwise.
+    /// `classes` is the data's number of classes, used unless the settings give another.
     pub(super) fn of(plan: &Plan, accelerator: Accelerator, classes: usize) -> Result<Self, Error> {
         let settings = &plan.settings;
         Ok(match accelerator {
@@ -110,12 +110,16 @@ impl Kind {
         }
     }
 
-    /// Whether it computes on the cores that prepare the samples.
-    pub(super) fn shares_cores(&self) -> bool {
-        self.blueprint().is_some_and(|print| matches!(print.device, Device::Cpu { .. }))
+    /// Threads that it computes with on the cores that prepare the samples.
+    pub(super) fn threads_on_cores(&self) -> usize {
+        match self {
+            Self::Network(Blueprint { device: Device::Cpu { threads }, .. }) => *threads,
+            Self::Emulated(Emulation { manner: Manner::Busy, .. }) => 1,
+            Self::Network(_) | Self::Emulated(_) => 0,
+        }
     }
 
-    /// Whether it has its own memory, to which batches can be sent ahead.
+    /// Whether it has its own memory, so batches can be sent ahead.
     pub(super) fn has_memory(&self) -> bool {
         self.blueprint().is_some_and(|print| matches!(print.device, Device::Cuda { .. }))
     }
@@ -173,7 +177,7 @@ impl<E: Engine> Learner<E> {
         Self { network, classes }
     }
 
-    /// Names the sample whose label is out of range.
+    /// The error names the sample whose label is out of range.
     fn check_labels(&self, batch: &Batch) -> Result<(), Error> {
         let is_class = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < self.classes);
         match batch.labels().iter().position(|label| !is_class(label)) {

@@ -1,4 +1,4 @@
-//! The data of a run: its samples, read through the storage under test, and pipelines over them.
+//! The data of a run: its samples, read through the storage under test, and the pipelines over them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
 use crate::supply;
 
-/// A seed of its own keeps the held-out samples the same when weights and order change.
+/// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
 /// Passes over the data that the tuner may use.
 const TUNING_EPOCHS: u64 = 100;
@@ -73,7 +73,7 @@ impl TrainingData {
 
     pub(super) fn classes(&self) -> Result<usize, Error> {
         let path = || self.path.clone();
-        // The labels of records are inside them, but their manifest gives the number of classes.
+        // The labels of records are inside them, but the manifest gives the number of classes.
         let names = || forebay_dataset::packed_classes(&Local::default(), &self.path);
         let packed = || names().filter(|_| self.has_usual_label).map(|names| names.len());
         match (self.source.n_classes().or_else(packed), self.source.packing()) {
@@ -100,7 +100,7 @@ impl TrainingData {
 
     /// In random order, for `n_steps` whole batches.
     pub(super) fn training(&self, threads: Threads, n_steps: u64) -> Batched {
-        // Other samples replace those that fail; if all fail, the passes still end.
+        // Other samples replace failed ones; if all fail, the passes still end.
         let needed = n_steps.saturating_mul(self.batch as u64).div_ceil(self.n_learnt());
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
@@ -109,7 +109,8 @@ impl TrainingData {
         self.n_held_out
     }
 
-    /// Hash of the samples' names below the data's folder, their places and labels: the same wherever the data is.
+    /// Hash of the samples' names below the data's folder, their places and labels; independent of the folder's
+    /// location.
     pub(super) fn names(&self) -> u64 {
         let root = if self.path.is_dir() { Some(self.path.as_path()) } else { self.path.parent() };
         self.source.fingerprint_below(root.unwrap_or(&self.path))
@@ -123,7 +124,8 @@ impl TrainingData {
         hash.0
     }
 
-    /// One pass only if a second one would find the data in memory.
+    /// The pipeline for the tuner. `one_pass` limits it to one pass, because a second one would find the data in
+    /// memory.
     pub(super) fn tuning(&self, one_pass: bool) -> Batched {
         self.learnt(Threads::Auto, if one_pass { 1 } else { TUNING_EPOCHS }).prefetch(1)
     }

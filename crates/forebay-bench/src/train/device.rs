@@ -1,4 +1,4 @@
-//! What takes the batches on this machine: a network on a device, or an emulated accelerator.
+//! The consumer of batches on this machine: a network on a device, or an emulated accelerator.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::run::Error;
 use super::settings::TrainSettings;
 use crate::checkpoint::StateDevice;
 
-/// As the user asks for it.
+/// As the user requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainDevice {
     /// The first GPU; without one the emulated accelerator, if given, otherwise the CPU.
@@ -52,7 +52,7 @@ pub(super) enum Accelerator {
 /// The error says why there is none.
 pub(super) type Gpu = Result<(), String>;
 
-/// Opens the first GPU and closes it again: once per process, since it takes a moment and a study has many runs.
+/// Opens the first GPU and closes it again. Done once per process, because it takes a moment and a study has many runs.
 pub(super) fn gpu(folders: &[PathBuf]) -> Gpu {
     static FOUND: OnceLock<Gpu> = OnceLock::new();
     let open = || Cuda::with_folders(0, Precision::F32, folders).map(drop).map_err(|error| error.to_string());
@@ -70,7 +70,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
 }
 
 impl TrainSettings {
-    /// With a note if `auto` found no GPU.
+    /// Adds a note if `auto` found no GPU.
     pub(super) fn accelerator(&self, cores: usize, gpu: impl FnOnce() -> Gpu) -> (Accelerator, Option<String>) {
         let precision = self.precision.unwrap_or(Precision::Bf16);
         let cuda = |ordinal| Accelerator::Network(Device::Cuda { ordinal, precision });
@@ -78,10 +78,10 @@ impl TrainSettings {
             Some(emulation) => {
                 let time = emulation.to_string();
                 let time = time.strip_prefix("emulated:").unwrap_or(&time);
-                (Accelerator::Emulated(emulation), format!("an accelerator of {time} per step is emulated"))
+                (Accelerator::Emulated(emulation), format!("emulating an accelerator with {time} per step"))
             }
             None => {
-                let said = format!("{} is trained on the CPU", self.model());
+                let said = format!("training {} on the CPU", self.model());
                 (Accelerator::Network(Device::Cpu { threads: cores }), said)
             }
         };

@@ -28,7 +28,7 @@ pub(super) struct Driven {
     pub(super) total: Parts,
     pub(super) first_wait_ns: u64,
     pub(super) charges: Charges,
-    /// What ended it after the steps it has.
+    /// The error that ended the run after these steps.
     pub(super) failure: Option<Error>,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Judged {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reached {
-    /// Including the run that it resumes.
+    /// Includes the run that it resumes.
     pub(super) step: u64,
     /// Samples of the order used so far; `None` for synthetic batches.
     pub(super) position: Option<u64>,
@@ -62,7 +62,7 @@ pub(super) struct Reached {
     pub(super) is_stopping: bool,
 }
 
-/// Work between two steps, each charged to its own part.
+/// Work between two steps, each kind charged to its own part.
 pub(super) trait StepHooks {
     /// Evaluates the network if it is due.
     fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error>;
@@ -86,8 +86,8 @@ struct Drive<'a> {
     feeder: &'a mut Feeder,
     orders: Orders<'a>,
     laps: Laps,
-    /// Images of the staged batches, oldest first, and the feeder's position after each: batches prepared ahead of a checkpoint
-    /// must come again after it.
+    /// Images of the staged batches, oldest first, and the feeder's position after each. Batches prepared ahead of a
+    /// checkpoint must be delivered again after resuming from it.
     staged: VecDeque<(u64, Option<u64>)>,
     /// Feeder's position after the batch of the last whole step.
     position: Option<u64>,
@@ -97,7 +97,7 @@ struct Drive<'a> {
     driven: Driven,
 }
 
-/// The stopwatch was started before the pipeline: the first wait begins there.
+/// The stopwatch must have been started before the pipeline, because the first wait begins there.
 pub(super) fn drive(
     consumer: &mut dyn Consumer,
     feeder: &mut Feeder,
@@ -175,12 +175,12 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Including earlier runs.
+    /// Steps so far, including earlier runs.
     fn reached(&self) -> u64 {
         self.orders.first + self.driven.steps.len() as u64
     }
 
-    /// The time belongs to the step before.
+    /// Saves if due; the time belongs to the step before.
     fn save(&mut self, is_stopping: bool, between: &mut dyn StepHooks) -> Result<(), Error> {
         let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
@@ -223,7 +223,7 @@ impl Drive<'_> {
         self.consumer.stage(load)
     }
 
-    /// `None` if it was interrupted.
+    /// Makes a step; `None` if it was interrupted.
     fn step(&mut self) -> Result<Option<Step>, Error> {
         let (images, position) = self.staged.pop_front().expect("a step follows a batch");
         self.consumer.start()?;
@@ -237,7 +237,7 @@ impl Drive<'_> {
         Ok(Some(step))
     }
 
-    /// Sends the following batches as they become ready, while the device computes.
+    /// Sends the following batches as they become ready while the device computes.
     fn send_ahead(&mut self) -> Result<(), Error> {
         let left = self.orders.n_steps - self.driven.steps.len() as u64 - 1;
         let wanted = (self.orders.device_prefetch as u64).min(left) as usize;

@@ -1,4 +1,4 @@
-//! Where batches come from: the pipeline, or one synthetic batch over and over.
+//! The source of batches: the pipeline, or a single synthetic batch used repeatedly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub(super) struct MadeBatch {
 }
 
 impl MadeBatch {
-    /// Random pixels and classes: their values do not affect the time of a step.
+    /// Random pixels and classes; their values do not affect the time of a step.
     pub(super) fn new(batch: usize, image_len: usize, classes: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let pixels = (0..batch * image_len).map(|_| random.below(256) as f32).collect();
@@ -56,7 +56,7 @@ impl Lent for Load {
     }
 }
 
-/// For a device that copies from it by itself.
+/// Memory for a device that copies from it by itself.
 struct Ring(BatchMemory);
 
 impl HostMemory for Ring {
@@ -77,7 +77,7 @@ pub(super) enum Feeder {
 type Next = Option<Result<Load, Error>>;
 
 impl Feeder {
-    /// None at the end, or once `cancel` is set.
+    /// The next batch; none at the end, or once `cancel` is set.
     pub(super) fn next(&mut self, cancel: &AtomicBool) -> Next {
         match self {
             Self::Pipeline(batches) => batches.next_unless(cancel).map(read),
@@ -93,7 +93,7 @@ impl Feeder {
         }
     }
 
-    /// Samples used up to the last batch it gave; `None` for synthetic batches.
+    /// Samples used up to the last batch delivered; `None` for synthetic batches.
     pub(super) fn position(&self) -> Option<u64> {
         match self {
             Self::Pipeline(batches) => batches.state().ok().map(|state| state.position),

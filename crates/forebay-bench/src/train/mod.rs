@@ -1,8 +1,9 @@
 //! The mini-application: a network trained from the pipeline, or an emulated accelerator in its place.
 //!
-//! Time is divided as the accelerator sees it. Any moment in which it computes counts as computation, whatever the host does; all
-//! others are a wait for data, a copy, a checkpoint, a validation, or other.
+//! Time is divided from the accelerator's point of view. Any moment in which it computes counts as computation,
+//! whatever the host does; every other moment is a wait for data, a copy, a checkpoint, a validation, or other.
 
+mod advice;
 mod cell;
 mod consumer;
 mod data;

@@ -1,4 +1,4 @@
-//! A training run with everything settled: data, devices, checkpoints, rounds.
+//! A complete description of a training run: data, devices, checkpoints, rounds.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub enum Validate {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saves {
     pub places: Places,
-    /// Whether to resume from the newest good checkpoint.
+    /// Whether to resume from the newest valid checkpoint.
     pub resume: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Plan {
     /// Searched for CUDA's libraries, beside the system's own.
     pub cuda_folders: Vec<PathBuf>,
     pub validate: Option<Validate>,
-    /// `None` if the run makes none.
+    /// `None` if the run saves no checkpoints.
     pub saves: Option<Saves>,
     /// Dropped runs before the kept ones.
     pub warmups: usize,

@@ -21,9 +21,9 @@ use super::settings::{Length, TrainSettings};
 use super::trial::{Runs, Trial};
 use crate::supply;
 
-/// A larger label is more likely a mistake than a class.
+/// A larger label is more likely an error than a class.
 pub(super) const MOST_CLASSES: usize = 1_000_000;
-/// Default for synthetic batches: those of the paper's data.
+/// Default for synthetic batches: the number of classes of the paper's data.
 const CLASSES: usize = 102;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,31 +34,31 @@ pub enum Error {
     #[error(transparent)]
     Train(#[from] forebay_train::Error),
     /// A new run must not mix its checkpoints with those of another.
-    #[error("{} has checkpoints already, the newest of step {step}", path.escaped())]
+    #[error("{} already contains checkpoints, the newest of step {step}", path.escaped())]
     Occupied {
         path: PathBuf,
         /// Of the newest.
         step: u64,
     },
-    #[error("{} is of another run: {what}", path.escaped())]
+    #[error("{} belongs to another run: {what}", path.escaped())]
     OtherRun { path: PathBuf, what: String },
-    #[error("an emulated accelerator has no state to save; its size is not given")]
+    #[error("an emulated accelerator has no state to save, and no checkpoint size is given")]
     NoState,
-    #[error("{}: its samples have no labels, which a network needs; an emulated accelerator does not", path.escaped())]
+    #[error("{}: the samples have no labels; a network needs labels, an emulated accelerator does not", path.escaped())]
     NoLabels { path: PathBuf },
     /// The labels are inside the records.
     #[error("{}: class count unknown without a full scan", path.escaped())]
     ClassesUnknown { path: PathBuf },
-    #[error("{}: its largest label is {}; at most {MOST_CLASSES} classes are supported", path.escaped(), classes - 1)]
+    #[error("{}: the largest label is {}; at most {MOST_CLASSES} classes are supported", path.escaped(), classes - 1)]
     TooManyClasses {
         path: PathBuf,
         /// One more than the largest label.
         classes: usize,
     },
-    /// Validation data whose folders are not those of the training data.
+    /// Validation data whose classes differ from those of the training data.
     #[error(
-        "{}: its {n} classes are not the {expected} of the training data (the first that differs: \"{name}\"), so that labels would \
-         not mean the same; a list of `path label` lines can say which is which",
+        "{}: its {n} classes differ from the {expected} of the training data (first difference: \"{name}\"), so labels would have \
+         another meaning; assign labels with a list of `path label` lines",
         path.escaped()
     )]
     OtherClasses {
@@ -97,7 +97,7 @@ pub enum Error {
         name: String,
         reason: String,
     },
-    /// Some steps were made, then the samples ran out.
+    /// The samples ran out after some steps.
     #[error(
         "no samples left for {}: {} failed; the first is {name}: {reason}",
         forebay_units::count(*n_left, "more step"),
@@ -115,11 +115,11 @@ pub enum Error {
 
 forebay_measure::share_errors!(Error);
 
-/// If every pass failed altogether, no sample is usable; otherwise too few are.
+/// If every pass failed completely, no sample is usable; otherwise too few are.
 fn no_batch(n_samples: u64, n_failed: u64, batch: usize) -> String {
     match n_samples > 0 && n_failed.is_multiple_of(n_samples) {
         true => supply::none_usable(n_samples),
-        false => format!("too many of {n_samples} samples failed for one batch of {batch}; the first"),
+        false => format!("too many of {n_samples} samples failed to fill one batch of {batch}; the first"),
     }
 }
 
@@ -141,7 +141,7 @@ struct Found {
     kind: Kind,
     n_steps: u64,
     steps_per_epoch: u64,
-    /// About the device, for the reader of the record.
+    /// On the device, for the reader of the record.
     note: Option<String>,
 }
 
@@ -167,10 +167,10 @@ fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
     Ok(Found { data, kind, n_steps, steps_per_epoch: per_epoch.unwrap_or(n_steps), note })
 }
 
-/// Inspects the data; measures nothing.
+/// Inspects the data without measuring.
 ///
 /// # Errors
-/// When the data or the model cannot be used.
+/// If the data or the model cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let Found { data, kind, n_steps, steps_per_epoch, .. } = find(plan, usage::cores())?;
     Ok(Preview {
@@ -183,7 +183,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     })
 }
 
-/// Refuses what a run would: checkpoint folders of another run, and a missing GPU. Changes nothing.
+/// Refuses what a run would refuse: checkpoint folders of another run, and a missing GPU. Changes nothing.
 ///
 /// # Errors
 /// [`Error::Occupied`]; the system's error if a folder cannot be read or the GPU cannot be opened.
@@ -199,10 +199,10 @@ pub struct Ended {
     pub failure: Option<Error>,
 }
 
-/// Stops after the current step when cancelled and returns what it has.
+/// Runs the plan. If cancelled, it stops after the current step and returns the finished results.
 ///
 /// # Errors
-/// When data, model or device cannot be used, or no batch can be made.
+/// If data, model or device cannot be used, or no batch can be made.
 pub fn run(plan: &Plan, record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
     run_on(usage::cores(), plan, record, observer)
 }
@@ -221,7 +221,7 @@ pub(super) fn run_on(
         record.notes.extend(supply::notes_of(&data.source));
     }
     if kind.classes() == Some(1) {
-        record.notes.push("only one class, so there is nothing to learn: the loss is 0".to_owned());
+        record.notes.push("the data has only one class, so the loss is 0 and nothing is learnt".to_owned());
     }
     let data = data.map(|data| data.through(plan, &mut record.notes)).transpose()?;
     let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
@@ -238,9 +238,10 @@ pub(super) fn run_on(
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step" };
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
-    let settled = Settled { trial: &trial, baseline, tuning, auto };
-    let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes)?;
-    record.cells.extend(made.map(|cell| TrainCell { disturbed: ran.disturbed[0], ..cell }));
+    let disturbed = ran.disturbed[0];
+    let settled = Settled { trial: &trial, baseline, tuning, auto, disturbed };
+    let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes, observer.cancel)?;
+    record.cells.extend(made);
     if ran.is_cut && observer.is_cancelled() {
         record.notes.push(rounds.interrupted(record.cells.len()));
     }
@@ -255,13 +256,13 @@ fn judges(
     notes: &mut Vec<String>,
 ) -> Result<Option<TrainingData>, Error> {
     let Some(Validate::Data(path)) = &plan.validate else { return Ok(None) };
-    // A set smaller than a batch can be evaluated, though not trained on.
+    // Validation, unlike training, also works on less than a batch.
     let settings = TrainSettings { batch: 1, ..plan.settings.clone() };
     let plan = Plan { settings, data: Some(path.clone()), validate: None, ..plan.clone() };
     let Some(data) = TrainingData::find(&plan, kind.image())? else { return Ok(None) };
     notes.extend(supply::notes_of(&data.source));
     let (theirs, ours) = (data.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
-    // Folders are numbered by name: one more or less, and every label after it means another class.
+    // Folders are numbered by name, so one more or less shifts the labels of all folders after it.
     let other = theirs.iter().enumerate().find(|(label, name)| ours.get(*label) != Some(name));
     if let Some((_, name)) = other.filter(|_| !ours.is_empty()) {
         let (n, expected, name) = (theirs.len(), ours.len(), name.clone());
@@ -274,7 +275,7 @@ fn judges(
     data.through(&plan, notes).map(Some)
 }
 
-/// As given, or found by the tuner before anything is measured.
+/// The thread count as given, or found by the tuner before any measurement.
 fn settle_threads(trial: &mut Trial<'_>, observer: Observer<'_>) -> Result<(Option<Tuning>, bool), Error> {
     let Some(data) = &trial.data else { return Ok((None, false)) };
     if let ThreadCount::Fixed(threads) = trial.plan.settings.threads {

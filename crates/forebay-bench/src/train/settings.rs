@@ -11,10 +11,10 @@ use forebay_units::{Bytes, group_digits};
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
 
-/// Years of images, yet few enough that their bytes fit in 64 bits.
+/// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
 const MAX_STEPS: i64 = 1_000_000_000;
-/// A synthetic batch has no end of its own.
+/// Default number of steps for a synthetic batch, which never ends.
 const SYNTHETIC_STEPS: u64 = 100;
 /// Default number of baseline steps.
 const BASELINE: u64 = 10;
@@ -36,7 +36,7 @@ forebay_measure::settings! {
         ///
         /// If auto finds no GPU, the emulated accelerator takes the batches, or without one the CPU trains the network.
         device: Option<TrainDevice>, some(parsed), "auto|cpu|cuda[:N]";
-        /// Arithmetic: f32, tf32 or bf16 [default: bf16 on a GPU, f32 on the CPU, which has no other]
+        /// Arithmetic: f32, tf32 or bf16 [default: bf16 on a GPU, f32 on the CPU, which supports no other]
         precision: Option<Precision>, some(parsed), "NAME";
         /// Emulate the time of a step instead of training: emulated:224ms, or emulated:224ms,busy to keep a core busy
         ///
@@ -57,7 +57,7 @@ forebay_measure::settings! {
         /// Optimizer [default: adam]
         optimizer: Option<String>, some(word(Optimizer::names())), "NAME" [one: Optimizer::names()];
         /// Learning rate [default: 0.0001, or 0.01 with sgd]
-        lr: Option<f64>, some(number("a number above 0 that an f32 can hold, as 0.0001", is_rate)), "X";
+        lr: Option<f64>, some(number("a number above 0 that an f32 can hold, such as 0.0001", is_rate)), "X";
         /// Number of classes [default: the data's, or 102 for a synthetic batch]
         classes: Option<usize>, some(integer(1..=1_000_000)), "N";
         /// Seed of shuffle, weights and emulated times
@@ -84,14 +84,14 @@ forebay_measure::settings! {
         keep: Option<usize>, some(integer(1..=1_000_000)), "N";
         /// If earlier checkpoints are unfinished and there is no room: wait, skip this one, or coalesce (replace an older one)
         checkpoint_behind: Option<WhenBehind>, some(one_of(BEHIND)), "WHAT" [one: BEHIND.map(|(name, _)| name)];
-        /// Limit draining of the burst buffer, as 100MB/s; reading back the copy has the same limit
+        /// Limit draining of the burst buffer, such as 100MB/s; reading back the copy has the same limit
         drain_rate: Option<Bytes>, some(bytes_per_s), "BYTES/s";
         /// Checkpoint size of an emulated accelerator, which has no state of its own
         checkpoint_size: Option<Bytes>, some(bytes(4..=10_000_000_000_000)), "SIZE";
     }
 }
 
-/// Positive and finite as an f32.
+/// Whether the rate is positive and finite as an f32.
 fn is_rate(rate: f64) -> bool {
     rate as f32 > 0.0 && (rate as f32).is_finite()
 }
@@ -141,14 +141,14 @@ impl TrainSettings {
         }
         if let (true, Some(name)) = (self.is_emulated(), first_given(&of_network)) {
             return Err(format!(
-                "an emulated accelerator learns nothing, so `{name}` would be ignored: leave it out, or give auto as \
+                "an emulated accelerator learns nothing, so `{name}` would have no effect: omit it, or give auto as \
                  `device` to emulate only where there is no GPU"
             ));
         }
         if self.is_emulated() && self.baseline.is_some_and(|n| n > 0) {
             return Err(
-                "an emulated accelerator is measured by the run's own steps: give 0 as `baseline`, or leave it \
-                        out"
+                "an emulated accelerator uses the run's own steps as the baseline: give 0 as `baseline`, or omit \
+                        it"
                 .to_owned(),
             );
         }
@@ -162,8 +162,8 @@ impl TrainSettings {
         Ok(())
     }
 
-    /// Checks the checkpoint settings against the places: `has_burst` says whether there is a burst buffer, `None` if there is no
-    /// place at all. The error calls the places `checkpoint` and `burst`.
+    /// Checks the checkpoint settings against the places. `has_burst` says whether there is a burst buffer; `None` if
+    /// there is no place at all. The error calls the places `checkpoint` and `burst`.
     ///
     /// # Errors
     /// The contradiction.
@@ -182,12 +182,12 @@ impl TrainSettings {
                 .map_or(Ok(()), |name| Err(format!("`{name}` needs checkpoints: give `checkpoint`")));
         };
         let Some(every) = self.checkpoint_every else {
-            return Err("steps between two checkpoints not given: give `checkpoint_every`".to_owned());
+            return Err("checkpoint interval missing: give `checkpoint_every`".to_owned());
         };
         let mode = self.mode(has_burst);
         let refused = match (self.length(), &self.accelerator, self.checkpoint_size) {
             (Length::Steps(steps), ..) if steps < every => {
-                return Err(format!("a run of {steps} steps makes no checkpoint when one is made every {every}"));
+                return Err(format!("a run of {steps} steps saves no checkpoint with `checkpoint_every` {every}"));
             }
             _ if mode == Mode::Burst && !has_burst => "burst saves need a burst buffer: give `burst`",
             _ if mode == Mode::Direct && has_burst => "direct saves go straight to the last place: omit `burst`",
@@ -204,7 +204,7 @@ impl TrainSettings {
         Err(refused.to_owned())
     }
 
-    /// On every machine; `auto` with an emulated accelerator may still find a GPU.
+    /// True on every machine; with `auto`, an emulated accelerator may still find a GPU.
     pub fn is_emulated(&self) -> bool {
         self.accelerator.is_some() && self.device.is_none()
     }
@@ -235,7 +235,7 @@ impl TrainSettings {
         }
     }
 
-    /// A synthetic batch needs no preparation.
+    /// Number of batches prepared ahead; a synthetic batch needs no preparation.
     pub(super) fn made_ahead(&self) -> usize {
         if self.synthetic { 0 } else { self.prefetch }
     }
@@ -258,7 +258,7 @@ impl TrainSettings {
         if self.cold && !self.synthetic { Cache::Cold } else { Cache::Warm }
     }
 
-    /// A run with a place for checkpoints has it: see [`check_saves`](Self::check_saves).
+    /// Set for every run with a place for checkpoints: see [`check_saves`](Self::check_saves).
     pub(super) fn every(&self) -> u64 {
         self.checkpoint_every.unwrap_or(MAX_STEPS as u64)
     }

@@ -110,9 +110,9 @@ fn an_accelerator_that_never_waits_costs_no_io() {
         (settings.synthetic, settings.steps) = (true, Some(5));
     });
     let made = Plan { data: None, ..made };
-    // A busy machine may take the core away just then, but not in every run.
+    // A busy machine may take the core away at that moment, but not in every run.
     let never_waits = |cell: &TrainCell| cell.totals.wait_s < 0.005;
-    let cell = (0..10).map(|_| cell_of(&made)).find(never_waits).expect("the batch was there before the clock started");
+    let cell = (0..10).map(|_| cell_of(&made)).find(never_waits).expect("the batch was ready before the clock started");
     adds_up(&cell);
     assert!(cell.synthetic && cell.baseline.is_none() && cell.feed.is_none() && cell.medium.cache.is_none());
     assert!(cell.totals.compute_s >= 0.025, "five steps of 5 ms, measured");
@@ -194,7 +194,7 @@ fn a_step_that_only_takes_time_is_broken_off() {
         });
         run_observed(&plan, &|_| {}, &stop).unwrap()
     });
-    assert!(begin.elapsed().as_secs() < 60, "not after the hour");
+    assert!(begin.elapsed().as_secs() < 60, "the hour-long step was interrupted");
     assert!(record.cells.is_empty() && record.notes.iter().any(|note| note.contains("before the first step")));
 }
 
@@ -267,7 +267,7 @@ fn validation_data_of_other_classes_is_refused_before_anything_is_learnt() {
     std::fs::copy(&walk(&path)[0], other.join("class_003/1.jpg")).unwrap();
     let plan = Plan { validate: Some(Validate::Data(other)), ..learning(path.clone()) };
     let text = run_it(&plan).unwrap_err().to_string();
-    assert!(text.contains("its 1 classes are not the 45 of the training data"), "{text}");
+    assert!(text.contains("its 1 classes differ from the 45 of the training data"), "{text}");
     let list = dir.path().join("list");
     std::fs::write(&list, format!("{} 45\n", walk(&path)[0].display())).unwrap();
     let text = run_it(&Plan { validate: Some(Validate::Data(list)), ..plan }).unwrap_err().to_string();

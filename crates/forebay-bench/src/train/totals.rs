@@ -16,7 +16,7 @@ pub(super) struct Around {
     pub(super) first: u64,
 }
 
-/// The first epoch has only the steps that a resumed run had left of it.
+/// In a resumed run, the first epoch has only its remaining steps.
 pub(super) fn by_epoch(steps: &[Step], first: u64, steps_per_epoch: u64) -> impl Iterator<Item = &[Step]> {
     let an_epoch = steps_per_epoch.max(1);
     let left = (an_epoch - first % an_epoch).min(steps.len() as u64) as usize;
@@ -64,7 +64,8 @@ fn named(around: &Around, times: &Times) -> std::collections::BTreeMap<String, f
     around.stats.as_ref().map(|_| times.seconds()).unwrap_or_default()
 }
 
-/// As DLIO counts: the first step of every epoch and its waits are left out, and so are checkpoints; then the mean over epochs.
+/// As DLIO counts: without checkpoints, and without the first step of every epoch and its wait; then the mean over
+/// epochs.
 fn au_dlio(steps: &[Step], around: &Around) -> Option<f64> {
     let epochs = by_epoch(steps, around.first, around.steps_per_epoch);
     let counted = epochs.filter(|epoch| epoch.len() > 1).map(|epoch| {

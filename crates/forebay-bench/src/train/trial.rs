@@ -26,7 +26,7 @@ use super::saving::{self, Saver, Start};
 use super::settings::TrainSettings;
 use super::totals::{self, Around};
 
-/// The first steps of the baseline plan, allocate and warm up.
+/// Initial steps of the baseline, which plan, allocate and warm up.
 const WARM_UP: u64 = 2;
 
 pub(super) struct Trial<'a> {
@@ -66,7 +66,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Reset to its initial state if it has been used.
+    /// Resets the consumer to its initial state if it has been used.
     fn fresh(&mut self) -> Result<&mut dyn Consumer, Error> {
         if std::mem::replace(&mut self.is_used, true) {
             self.consumer.reset()?;
@@ -99,7 +99,7 @@ impl forebay_measure::Trial for Runs<'_> {
         (Cow::Borrowed(files), self.trial.plan.settings.cache() == Cache::Cold)
     }
 
-    /// A single run may take days, and its checkpoints are meant to stay.
+    /// False for a single run, which may take days and whose checkpoints are meant to stay.
     fn may_run_again(&self) -> bool {
         self.trial.plan.warmups + self.trial.plan.repeats > 1
     }
@@ -118,7 +118,7 @@ impl forebay_measure::Trial for Runs<'_> {
         if self.failure.is_none() && !observer.is_cancelled() {
             return Ok(Done::Whole(trained));
         }
-        // Among several runs, one cut short is not comparable; a single one is all there is.
+        // One of several runs is not comparable if it was cut short; a single run is kept.
         let is_kept = self.trial.plan.repeats == 1 && !trained.driven.steps.is_empty();
         Ok(Done::Cut(is_kept.then_some(trained)))
     }
@@ -143,7 +143,7 @@ impl Trial<'_> {
     }
 
     fn in_memory(&self, n_steps: u64) -> Feeder {
-        // An emulated accelerator looks at no pixel.
+        // An emulated accelerator does not read pixels.
         let image_len = if self.kind.emulation().is_some() { 0 } else { self.kind.image().len() };
         let TrainSettings { batch, seed, .. } = self.plan.settings;
         let classes = self.kind.classes().unwrap_or(1) as usize;
@@ -161,7 +161,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs on a synthetic batch before any data is touched. An emulated accelerator needs none: its steps do not depend on waits.
+    /// Runs on a synthetic batch before any data is touched. An emulated accelerator needs no baseline: its steps do
+    /// not depend on waits.
     pub(super) fn baseline(&self, machine: &mut Machine, observer: Observer<'_>) -> Result<Option<Baseline>, Error> {
         let wanted = self.plan.settings.baseline_steps();
         if wanted == 0 || self.data.is_none() || self.kind.emulation().is_some() {
@@ -260,7 +261,7 @@ impl Trial<'_> {
         };
         tell();
         let (mut laps, cpu_s) = (Laps::start(Arc::clone(&self.clock)), cpu_seconds());
-        // Lent batches come back when they have left the host: one more than can be in transfer.
+        // Batches return when they have left the host, so one more is needed than can be in transfer.
         let pipeline = data
             .training(Threads::Fixed(self.threads), self.n_steps)
             .at_most(self.n_steps - first)
@@ -273,28 +274,28 @@ impl Trial<'_> {
         let watcher = feeder.meter().map(|meter| Watcher::start(move || meter.bytes_read())).transpose();
         let watcher = watcher.map_err(forebay_measure::Error::Thread)?;
         laps.lap(Part::Wait);
-        // The workers are busy already; locking the pages of their ring is no wait for them.
+        // The workers are already busy; the time to lock the pages of their ring is not a wait for them.
         let lock = consumer.lock_pages(feeder.memory());
         laps.lap(Part::Other);
         Ok(Opened { feeder, watcher, lock, laps, cpu_s })
     }
 }
 
-/// For a run that failed before its first step; also reports background failures.
+/// Ends a run that failed before its first step; also reports background failures.
 fn abandoned(saver: Option<Saver>, error: Error, observer: Observer<'_>) -> Error {
     let told = saver.map(Saver::abandon).unwrap_or_default();
     told.into_iter().for_each(|text| observer.tell(Event::Remark { text }));
     error
 }
 
-/// Subtracts what the checkpoints' tiers read; with a note if the two cannot be told apart.
+/// Subtracts the bytes that the checkpoints' tiers read; with a note if the two cannot be told apart.
 fn of_data_alone(evidence: Option<CacheEvidence>, saver: Option<&Saver>) -> (Option<CacheEvidence>, Option<String>) {
     let (Some(all), Some(saver)) = (evidence.clone(), saver) else { return (evidence, None) };
     let was_known = all.block_bytes.is_some();
     let alone = cold::without(all, saver.read_from_devices());
     let doubt = (was_known && alone.block_bytes.is_none()).then(|| {
-        "how much of the data came from memory is not known: checkpoints were read again meanwhile, and the kernel counts \
-         all that this process reads"
+        "the share of the data that came from memory is unknown: checkpoints were also read meanwhile, and the kernel counts \
+         all reads of this process together"
             .to_owned()
     });
     (Some(alone), doubt)
@@ -332,7 +333,7 @@ fn charged(driven: Driven, stats: Option<&Stats>) -> (Driven, Work) {
     (Driven { charges, ..driven }, work.with_blocked(blocked))
 }
 
-/// When replacements of failed samples did not suffice for all steps.
+/// The error if replacements of failed samples did not suffice for all steps.
 fn ran_out(stats: &Stats, driven: &Driven, n_steps: u64) -> Option<Error> {
     let n_left = n_steps.saturating_sub(driven.steps.len() as u64);
     let first = stats.failures.first();
@@ -344,7 +345,7 @@ fn ran_out(stats: &Stats, driven: &Driven, n_steps: u64) -> Option<Error> {
     })
 }
 
-/// When no pass over the data gave a batch.
+/// The error if no pass over the data gave a batch.
 fn all_failed(stats: &Stats, n_samples: u64, batch: usize) -> Error {
     let first = stats.failures.first();
     Error::AllFailed {

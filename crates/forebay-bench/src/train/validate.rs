@@ -13,12 +13,12 @@ use super::trial::Trial;
 pub(super) struct Examined {
     /// `None` if it was interrupted, or no sample was usable.
     pub(super) validation: Option<Validation>,
-    /// Note on failed samples.
+    /// The note on failed samples.
     pub(super) fault: Option<String>,
 }
 
 impl Trial<'_> {
-    /// Only if an epoch ends with this step.
+    /// Evaluates only if an epoch ends with this step.
     pub(super) fn validate(
         &self,
         step: u64,

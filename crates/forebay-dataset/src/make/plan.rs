@@ -242,7 +242,7 @@ mod tests {
     fn impossible_values_are_refused_by_name() {
         let refuse = |spec: MakeSpec| MakePlan::new(&spec).unwrap_err().to_string();
         let base = || MakeSpec::new(Profile::Imagenet);
-        assert_eq!(refuse(MakeSpec { count: Some(0), ..base() }), "count 0: at least one picture is needed");
+        assert_eq!(refuse(MakeSpec { count: Some(0), ..base() }), "count 0: must be at least 1");
         let tiny = MakeSpec { median_size: Some(Bytes(500)), ..base() };
         assert_eq!(refuse(tiny), "median size 500 B: must be 2 KB to 16 MB");
         assert_eq!(refuse(MakeSpec { sigma: Some(-1.0), ..base() }), "sigma -1: must be 0 to 1.5");

@@ -151,7 +151,7 @@ fn data_of_another_workload_is_refused_with_what_differs() {
     let dir = tempdir().unwrap();
     make(&dataset(Format::Npy, 1000.0), dir.path()).unwrap();
     let error = make(&dataset(Format::Npy, 2000.0), dir.path()).unwrap_err();
-    let said = "the folder was made with record_length_bytes 1000.0, not record_length_bytes 2000.0";
+    let said = "the folder was made with record_length_bytes 1000.0; requested record_length_bytes 2000.0";
     assert!(error.to_string().ends_with(said), "{error}");
 }
 

@@ -136,5 +136,5 @@ fn other_data_and_other_parameters_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     make(&small(2), dir.path(), &Control::default()).unwrap();
     let error = make(&small(3), dir.path(), &Control::default()).unwrap_err();
-    assert!(error.to_string().ends_with("the folder was made with count 2, not count 3"), "{error}");
+    assert!(error.to_string().ends_with("the folder was made with count 2; requested count 3"), "{error}");
 }

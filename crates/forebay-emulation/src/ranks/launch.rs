@@ -1,4 +1,4 @@
-//! Which launcher started this process, and how many others, from the variables that `mpirun` and `srun` set.
+//! The launcher of this process and its number of processes, from the variables that `mpirun` and `srun` set.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
@@ -7,9 +7,9 @@ pub struct Launch {
     pub size: u64,
 }
 
-/// Variables that hold the number of processes, and who sets them.
+/// Variables that hold the number of processes, with the launcher that sets them.
 ///
-/// `SLURM_NTASKS` is not among them: batch scripts have it too, and their commands run once.
+/// Not `SLURM_NTASKS`: it is also set in batch scripts, whose commands run once.
 const SIZES: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_SIZE", "mpirun"),
     ("PMI_SIZE", "mpirun"),
@@ -18,7 +18,7 @@ const SIZES: [(&str, &str); 4] = [
 ];
 
 impl Launch {
-    /// `None` for a process started on its own.
+    /// `None` for a process without a launcher.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         SIZES.iter().find_map(|(name, by)| Some(Self { by, size: variable(name)?.parse().ok()? }))
     }

@@ -1,7 +1,8 @@
 //! Processes that run a workload together.
 //!
-//! A rank that fails says so at the next meeting, and all end with its reason. If one dies silently, the launcher ends the job (`mpirun`,
-//! `srun --kill-on-bad-exit`). One that neither dies nor arrives is reported while the others wait.
+//! A rank that fails reports it at the next meeting, and all ranks end with its reason. If a rank dies silently, the
+//! launcher ends the job (`mpirun`, `srun --kill-on-bad-exit`). A rank that neither dies nor arrives is reported while
+//! the others wait.
 
 mod launch;
 #[cfg(feature = "mpi")]
@@ -19,7 +20,7 @@ pub use slurm::{Job, job_script};
 pub use solo::Solo;
 pub use waiting::{Condition, Missing, Waiting};
 
-/// Default limit of a wait for other ranks: longer than the slowest may be busy on its own, making data or saving a checkpoint.
+/// Default limit of a wait for other ranks; a rank may be busy on its own for long, making data or saving a checkpoint.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// Called during a long wait, by the waiting thread.
@@ -28,7 +29,7 @@ pub type Observe = Box<dyn Fn(&Waiting) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Go,
-    /// All ranks end here, since one of them was asked to.
+    /// All ranks end here, because one of them was asked to.
     Stop,
 }
 
@@ -38,11 +39,11 @@ pub struct Failed {
     pub rank: u64,
     pub host: String,
     pub reason: String,
-    /// Whether it went missing, so that it cannot report the failure itself.
+    /// Whether the rank went missing and so cannot report the failure itself.
     pub is_lost: bool,
 }
 
-/// The ranks of a run, seen from one of them. Only one thread of the process calls at a time.
+/// The ranks of a run, as seen by one of them. Only one thread of the process may call it at a time.
 pub trait Ranks: Send + Sync {
     /// From 0.
     fn rank(&self) -> u64;
@@ -51,11 +52,11 @@ pub trait Ranks: Send + Sync {
 
     fn host(&self) -> String;
 
-    /// A barrier that also tells every rank when one was asked to stop or has failed. After a stop they can meet again. Does not
-    /// spin on a core that readers need.
+    /// A barrier that also tells every rank if one was asked to stop or has failed. After a stop the ranks can meet
+    /// again. Does not spin on a core that readers need.
     ///
     /// # Errors
-    /// The reason of the first rank that failed, the same on every rank.
+    /// The reason of the first failed rank, the same on every rank.
     fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed>;
 
     /// A barrier without a stop request.
@@ -69,21 +70,22 @@ pub trait Ranks: Send + Sync {
     /// Returns the bytes of all ranks, by rank, on the first; `None` on the others.
     ///
     /// # Errors
-    /// When one has failed.
+    /// If a rank has failed.
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed>;
 
     /// Returns the first rank's bytes on all ranks.
     ///
     /// # Errors
-    /// When one has failed.
+    /// If a rank has failed.
     fn broadcast(&self, mine: Vec<u8>) -> Result<Vec<u8>, Failed>;
 }
 
-/// The ranks this process was started with: MPI's if `mpirun` or `srun` started several, else only itself. A rank that waits longer than
-/// `patience` for another gives up; before that, one of the waiting ranks calls `observe` now and then.
+/// The ranks this process was started with: those of MPI if `mpirun` or `srun` started several processes, otherwise
+/// only this one. A rank that waits for another for longer than `patience` gives up; before that, one of the waiting
+/// ranks calls `observe` now and then.
 ///
 /// # Errors
-/// When MPI cannot be started, or several processes were started of a build without MPI.
+/// If MPI cannot be started, or a launcher started several processes of a build without MPI.
 pub fn join_within(launch: Option<&Launch>, patience: Duration, observe: Observe) -> Result<Box<dyn Ranks>, String> {
     match launch.filter(|launch| launch.is_shared()) {
         Some(launch) => several(launch, patience, observe),
@@ -104,7 +106,7 @@ fn several(launch: &Launch, _: Duration, _: Observe) -> Result<Box<dyn Ranks>, S
 #[cfg(any(test, not(feature = "mpi")))]
 fn refusal(launch: &Launch) -> String {
     let Launch { by, size } = launch;
-    format!("{by} started {size} processes, but this forebay does not know MPI; build it with --features mpi")
+    format!("{by} started {size} processes, but this forebay was built without MPI; build it with --features mpi")
 }
 
 fn host() -> String {

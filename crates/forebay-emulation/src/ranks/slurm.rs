@@ -70,8 +70,8 @@ fn names(job: &Job) -> String {
     text
 }
 
-/// `--kill-on-bad-exit` ends the job when a rank dies; Open MPI needs `--mpi=pmix` to connect processes; `srun` does not inherit
-/// the cores per task of the job.
+/// `--kill-on-bad-exit` ends the job if a rank dies; Open MPI needs `--mpi=pmix` to connect processes; `srun` does not
+/// inherit the job's cores per task.
 const BODY: &str = r#"
 ranks() {
     srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" "$@"

@@ -1,8 +1,7 @@
-//! The ranks of a process on its own, which never waits.
+//! A process on its own, which never waits.
 
 use super::{Failed, Ranks, Verdict};
 
-/// A process on its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Solo;
 

@@ -1,12 +1,12 @@
-//! What a waiting rank reports: whom it waits for, and in which state they are.
+//! The report of a waiting rank: whom it waits for, and their states.
 //!
-//! A stopped or hanging rank does not come, and nothing ends it. The others wait until their patience ends, which is long, so the first of
-//! them reports now and then who is missing.
+//! A stopped or hanging rank does not arrive, and nothing ends it. The others wait until their patience ends, which
+//! takes long, so the first of them reports the missing ranks now and then.
 
 use std::fmt;
 use std::time::Duration;
 
-/// More missing ranks are only counted.
+/// Maximum number of missing ranks listed; more are only counted.
 const NAMED: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub rank: u64,
-    /// As seen by the process itself.
+    /// Its number as seen by the process itself.
     pub pid: Option<u32>,
     pub host: String,
     /// If the waiting rank can see it.
@@ -48,8 +48,8 @@ impl fmt::Display for Condition {
             Self::Stopped => "is stopped (SIGSTOP)",
             Self::Traced => "is held by a debugger",
             Self::Storage => "is in uninterruptible sleep (waiting for storage)",
-            Self::Running => "is running, but has not come",
-            Self::Sleeping => "sleeps, and has not come",
+            Self::Running => "is running, but has not arrived",
+            Self::Sleeping => "is sleeping and has not arrived",
         })
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Missing {
         write!(f, "on {}) ", self.host)?;
         match self.condition {
             Some(condition) => condition.fmt(f),
-            None => f.write_str("has not come"),
+            None => f.write_str("has not arrived"),
         }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         waiting.missing.push(Missing { pid: None, host: "b".to_owned(), ..missing(3, None) });
         assert_eq!(
             waiting.to_string(),
-            "rank 0 has waited 10 s: rank 2 (pid 122 on a) is stopped (SIGSTOP); rank 3 (on b) has not come"
+            "rank 0 has waited 10 s: rank 2 (pid 122 on a) is stopped (SIGSTOP); rank 3 (on b) has not arrived"
         );
     }
 

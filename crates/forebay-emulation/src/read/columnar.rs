@@ -1,4 +1,4 @@
-//! Parquet and HDF5 made as a workload says, and read as batches.
+//! Parquet and HDF5, made as a workload says and read as batches.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn made(dataset: Dataset, reader: Reader, dir: &Path) -> Workload {
     workload
 }
 
-/// All samples in file order, as one accelerator gets them, and the bytes moved for them.
+/// All samples in file order, as a single accelerator gets them, and the bytes moved for them.
 fn read(workload: &Workload, dir: &Path) -> (Vec<u8>, u64) {
     let storage = Arc::new(Counted::new(Local::default()));
     let access = Access { storage: Arc::clone(&storage) as Arc<dyn Storage>, data: dir.to_owned(), verify: true };
@@ -63,7 +63,7 @@ fn rows_of_the_columns_that_are_read_come_in_order_for_any_threads_and_nothing_e
     let (one, moved) = read(&workload, dir.path());
     assert_eq!(one.len(), 400 * (3 * 4 + 1 + 5 * 2));
     let unread = 400 * 8000;
-    assert!(moved < unread / 10, "{moved} bytes, of {unread} in the column that is not read");
+    assert!(moved < unread / 10, "{moved} bytes, with {unread} bytes in the unread column");
     assert_ne!(one[..23], one[23..46], "rows differ");
     for (threads, batch) in [(3, 40), (2, 50), (4, 16)] {
         let workload = Workload { reader: reader(threads, batch), ..workload.clone() };

@@ -1,7 +1,7 @@
-//! Limits how many threads read and how many compute at a time, as the workload says.
+//! Limits the number of threads that read and the number that compute at a time, as the workload says.
 //!
-//! A thread processes a sample from start to end, since a file may be too big to pass on; but it reads only while fewer than `read_threads`
-//! others do, and computes only while fewer than `computation_threads` do.
+//! A thread processes a sample from start to end, because a file may be too big to hand over. It reads only while fewer
+//! than `read_threads` others do, and computes only while fewer than `computation_threads` do.
 
 use std::sync::{Condvar, Mutex};
 
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// The place a thread holds; released on drop, also by a panic.
+/// The permit of a thread; released on drop, also by a panic.
 pub(crate) struct Room<'a> {
     gates: Option<&'a Gates>,
     inside: Option<&'a Gate>,
@@ -55,7 +55,7 @@ impl<'a> Room<'a> {
         Self { gates, inside: None }
     }
 
-    /// Waits for a place of the other kind if the activity needs one.
+    /// Waits for a permit of the other kind if the activity needs one.
     pub(crate) fn enter(&mut self, activity: Activity, watch: &mut Stopwatch) {
         let Some(gates) = self.gates else { return };
         let (gate, waiting) = match activity {

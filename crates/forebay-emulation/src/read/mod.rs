@@ -1,4 +1,4 @@
-//! Samples: the readers of `forebay-dataset` as workers of a pipeline, in an epoch's order, with an account of their time.
+//! Samples: the readers of `forebay-dataset` as workers of a pipeline, in an epoch's order, with their times.
 
 #[cfg(test)]
 mod columnar;
@@ -35,15 +35,16 @@ pub(crate) struct Samples {
     files: Arc<Files>,
     reader: forebay_workload::Reader,
     batch: u64,
-    /// The last order asked for: all accelerators of an epoch share it.
+    /// The last order requested; all accelerators of an epoch share it.
     order: Mutex<Option<(Seeds, Arc<Order>)>>,
 }
 
-/// Called by readers with the file's number, the sample within it, and what was read for it: nothing if it was in memory.
+/// Called by readers with the file's number, the sample within it, and what was read for it: nothing if it was in
+/// memory.
 pub(crate) type Log = dyn Fn(u32, u32, Traffic) + Send + Sync;
 
 pub(crate) struct Access {
-    /// Counts bytes, and emulates a device if asked to.
+    /// Counts bytes, and emulates a device if requested.
     pub(crate) storage: Arc<dyn Storage>,
     /// The folder that holds `train` and `valid`.
     pub(crate) data: PathBuf,
@@ -51,7 +52,7 @@ pub(crate) struct Access {
     pub(crate) verify: bool,
 }
 
-/// For data that does not match the workload.
+/// The error for data that does not match the workload.
 pub(crate) fn refused(what: String) -> Error {
     forebay_pipeline::Error::Source { what, source: None }.into()
 }
@@ -101,8 +102,8 @@ impl Samples {
         self.common.sample_bytes
     }
 
-    /// `n_steps` whole batches of accelerator `accelerator`'s share of an epoch, in the order drawn from `seeds`. `log` is called
-    /// for every sample.
+    /// `n_steps` whole batches of accelerator `accelerator`'s share of an epoch, in the order drawn from `seeds`. `log`
+    /// is called for every sample.
     pub(crate) fn batches(
         &self,
         (accelerator, of): (u64, u64),
@@ -116,27 +117,27 @@ impl Samples {
         if n_samples > positions.end - positions.start {
             let each = positions.end - positions.start;
             return Err(refused(format!(
-                "{n_steps} steps need {n_samples} samples, an accelerator of {of} has {each}"
+                "{n_steps} steps need {n_samples} samples, but each of {of} accelerators has {each}"
             )));
         }
         let order = self.order(seeds);
         let per_slot = self.per_slot(&order);
         let share = Arc::new(Share { order, per_file: self.per_file(), first: positions.start, per_slot });
         let n_slots = u32::try_from(n_samples / per_slot)
-            .map_err(|_| refused(format!("{n_samples} samples of an epoch are more than one accelerator can take")))?;
+            .map_err(|_| refused(format!("one accelerator cannot take {n_samples} samples per epoch")))?;
         let gates = self.gates();
         let n_threads = self.reader.read_threads.max(1) + gates.as_ref().map_or(0, |_| self.reader.computation_threads);
         let core = self.reader.decode_bytes_per_s.map(|rate| Arc::new(Processor::new(rate, n_threads)));
         let (common, seed) = (Arc::clone(&self.common), seeds.samples);
         let (name_of, slots) = (self.name_of(), Arc::clone(&share));
         let stream = Stream { common, name_of: Arc::clone(&name_of), share, gates, log, core, seed };
-        // A failure outside of a run (a panic) is named after the first run of its slot.
+        // A failure outside a run (a panic) is named after the first run of its slot.
         let name_of = move |slot| {
             let mut runs = Vec::new();
             slots.runs(slot, &mut runs);
             runs.first().map_or_else(String::new, |run| name_of(run))
         };
-        // An accelerator has its own memory: a batch that it takes is copied there and frees its slot.
+        // An accelerator copies a batch that it takes into its own memory, which frees the slot.
         let pipeline = Dataset::new(Source::streamed(n_slots, per_slot as usize, name_of))
             .map(stream)
             .threads(Threads::Fixed(n_threads as usize))
@@ -147,7 +148,7 @@ impl Samples {
         Ok(pipeline.iter()?)
     }
 
-    /// No more samples will be taken: readers cut emulated waits short.
+    /// Announces that no more samples will be taken: readers cut emulated waits short.
     pub(super) fn end(&self) {
         self.common.is_ended.store(true, Ordering::Relaxed);
     }
@@ -160,7 +161,7 @@ impl Samples {
             return Arc::clone(order);
         }
         let how = (self.reader.file_shuffle, self.reader.sample_shuffle);
-        // Of the loaders, PyTorch's has no shuffle buffer: it shuffles all.
+        // PyTorch's loader is the only one without a shuffle buffer: it shuffles everything.
         let window = match self.reader.loader {
             Loader::Tensorflow | Loader::Dali | Loader::NativeDali => self.reader.shuffle_size,
             Loader::Pytorch | Loader::Synthetic => 0,
@@ -170,8 +171,8 @@ impl Samples {
         order
     }
 
-    /// Samples that one thread makes together: several if they are small, or from one piece of a file; a divisor of the batch. The
-    /// workers of an emulated loader make whole batches.
+    /// Number of samples that one thread makes together: several if they are small or from one piece of a file; a
+    /// divisor of the batch. The workers of an emulated loader make whole batches.
     fn per_slot(&self, order: &Order) -> u64 {
         if self.reader.decode_bytes_per_s.is_some() {
             return self.batch;
@@ -186,7 +187,7 @@ impl Samples {
         (1..=self.batch.min(together.max(1))).rev().find(|n| self.batch.is_multiple_of(*n)).unwrap_or(1)
     }
 
-    /// Only needed if several threads compute and there is something to compute.
+    /// Only needed if several threads compute and there is work to compute.
     fn gates(&self) -> Option<Arc<Gates>> {
         let computes = self.files.dataset().decodes() || !self.reader.preprocess_time.is_zero();
         let apart = self.reader.computation_threads > 1 && self.reader.read_threads > 0 && computes;

@@ -1,17 +1,19 @@
 //! Emulates the preparation of samples by sleeping.
 //!
-//! A sleep ends late, by the timer's slack and the exit from the CPU's idle state. The excess is subtracted from the next sleeps,
-//! so the sum is what the workload says. Longer waits for a core are not compensated: a real reader would have been late too.
+//! A sleep ends late, by the timer's slack and the exit from the CPU's idle state. The excess is subtracted from the
+//! next sleeps, so the sum is what the workload says. Longer waits for a core are not compensated: a real reader would
+//! have been late too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_units::{Clock, SystemClock};
 
-/// Limit of the compensation. Timers are late by some 60 µs; a wait for a core takes another thread's time slice, milliseconds.
+/// Limit of the compensation. Timers are late by some 60 µs; a wait for a core takes another thread's time slice, which
+/// is milliseconds.
 const MOST_OWED_NS: u64 = 1_000_000;
 
-/// Longer sleeps check twice in this time whether to end.
+/// Longer sleeps check twice per this time whether to end.
 const LOOK_NS: u64 = 100_000_000;
 
 pub(super) struct Nap {
@@ -56,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine on which every sleep ends so much late.
+    /// A machine on which every sleep ends late by a fixed time.
     #[derive(Default)]
     struct Late {
         now_ns: AtomicU64,
@@ -73,7 +75,7 @@ mod tests {
         }
     }
 
-    /// What a thousand sleeps took beyond what they should, in nanoseconds.
+    /// The total excess of a thousand sleeps, in nanoseconds.
     fn excess(by_ns: u64, each_ns: u64) -> u64 {
         let clock = Arc::new(Late { by_ns, ..Late::default() });
         let mut nap = Nap::on(clock.clone());
@@ -84,7 +86,7 @@ mod tests {
     #[test]
     fn what_a_timer_is_late_by_is_made_up_for_whether_sleeps_are_longer_or_shorter_than_it() {
         assert_eq!(excess(0, 3_500_000), 0);
-        assert_eq!(excess(60_000, 3_500_000), 60_000, "the last one's alone");
+        assert_eq!(excess(60_000, 3_500_000), 60_000, "only that of the last sleep");
         assert!(excess(60_000, 10_000) <= 60_000);
     }
 

@@ -1,7 +1,7 @@
 //! Order of samples: a function of the seed and the position alone, so every accelerator knows its share of billions without a list.
 //!
-//! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal stretches of the order:
-//! stretches are disjoint, and cover all but a rest smaller than `n`.
+//! Files and samples are shuffled by permutations of numbers. Accelerator `a` of `n` reads the `a`-th of `n` equal
+//! ranges of the order: ranges are disjoint and cover all but a remainder smaller than `n`.
 
 use forebay_units::random::hash;
 use forebay_workload::Shuffle;

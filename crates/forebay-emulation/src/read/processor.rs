@@ -1,8 +1,9 @@
-//! The workers of an emulated loader, which share a core: each makes every n-th batch, and work that takes a second alone takes as
-//! many seconds as there are active workers.
+//! The workers of an emulated loader, which share a core: each makes every n-th batch, and work that takes a second
+//! alone takes `k` seconds with `k` active workers.
 //!
-//! The core's virtual time advances at one over the number of active workers. Work is done when that time has advanced by as much
-//! as it takes alone, reading included; a worker that comes or goes changes how long the others wait on the clock.
+//! The core's virtual time advances at one over the number of active workers. Work is done when that time has advanced
+//! by as much as it takes alone, including reading; a worker that starts or ends changes how long the others wait on
+//! the clock.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn work_takes_as_many_times_longer_as_there_is_work() {
         let ended = make(&Processor::new(1e6, 4), &[(0, 20_000), (1, 20_000), (2, 20_000), (3, 60_000)]);
-        // No core does more than one second of work a second, whoever comes first.
+        // The core does at most one second of work per second, whoever comes first.
         let last = |ended: &[f64]| ended.iter().copied().fold(0.0, f64::max);
         assert!(last(&ended) >= 0.12 - 0.001 && last(&ended[..3]) >= 0.06 - 0.001, "{ended:?}");
         assert!(ended[3] >= 0.06 && ended.iter().all(|end| *end >= 0.02), "{ended:?}");
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_its_worker_also_where_another_is_free() {
-        // The third batch is the first worker's, whose first takes longest.
+        // The third batch is the first worker's, whose first one takes longest.
         let ended = make(&Processor::new(1e6, 2), &[(0, 40_000), (1, 1_000), (2, 1_000)]);
         assert!(ended[2] > ended[0], "{ended:?}");
     }

@@ -1,4 +1,4 @@
-//! Readers as a map of the pipeline: from a slot's number to places in files, and from these to the slot's bytes.
+//! Readers as a map of the pipeline: from a slot's number to locations in files, and from these to the slot's bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub(super) struct Common {
     /// Per sample, in a batch.
     pub(super) sample_bytes: usize,
     pub(super) preprocess: Time,
-    /// Samples already read, as they are in a batch, if the workload keeps them.
+    /// Samples already read, in the form they have in a batch, if the workload keeps them.
     pub(super) kept: Option<Kept>,
     /// No more samples will be taken.
     pub(super) is_ended: AtomicBool,
@@ -70,7 +70,7 @@ impl Kept {
         self.0.lock().expect("no holder of this lock panics")
     }
 
-    /// Only if all of the run is there.
+    /// Succeeds only if the whole run is there.
     fn get(&self, run: &Run, out: &mut [u8], sample_bytes: usize) -> bool {
         let kept = self.lock();
         run.samples
@@ -96,7 +96,7 @@ pub(super) struct Stream {
     pub(super) share: Arc<Share>,
     pub(super) gates: Option<Arc<Gates>>,
     pub(super) log: Option<Arc<Log>>,
-    /// Of the emulated loader; `None`: readers use the machine's cores.
+    /// The core of the emulated loader; `None` if readers use the machine's cores.
     pub(super) core: Option<Arc<Processor>>,
     /// For the times of preparation.
     pub(super) seed: u64,
@@ -125,7 +125,7 @@ impl Map for Stream {
     }
 
     fn description(&self) -> Option<String> {
-        None // Nothing of it is kept in files.
+        None // Its samples are never cached in files.
     }
 }
 
@@ -140,7 +140,7 @@ struct Worker {
     nap: Nap,
     seed: u64,
     runs: Vec<Run>,
-    /// What it read and the pipeline has not collected yet.
+    /// What it has read and the pipeline has not collected yet.
     traffic: Traffic,
 }
 
@@ -237,7 +237,7 @@ fn sample_error(error: ReadError) -> SampleError {
     }
 }
 
-/// What was read for several samples at once is divided among them; the first gets the remainder.
+/// Divides what was read for several samples at once among them; the first gets the remainder.
 fn note(log: &Log, run: &Run, traffic: Traffic) {
     let n = run.samples.len() as u64;
     for (i, sample) in run.samples.clone().enumerate() {

@@ -11,7 +11,7 @@ use forebay_workload::{Dataset as Data, Format, Reader as How, Shuffle, Time};
 
 use super::*;
 
-/// What was read, in the order in which it was: file, sample, bytes.
+/// The reads in their order: file, sample, bytes.
 type Log = Arc<Mutex<Vec<(u32, u32, Traffic)>>>;
 
 fn workload(format: Format, n_files: u64, per_file: u64, how: How) -> Workload {
@@ -25,7 +25,7 @@ fn open(workload: &Workload, storage: Arc<dyn Storage>, data: &Path, verify: boo
     Ok((Samples::open(workload, Part::Train, access)?, Log::default()))
 }
 
-/// Everything of one epoch of `of` accelerators, sample by sample, in the order of each.
+/// All samples of one epoch of `of` accelerators, in the order of each.
 fn epoch(samples: &Samples, of: u64, seed: u64) -> Vec<Vec<Vec<u8>>> {
     noted_epoch(samples, &Log::default(), of, seed)
 }
@@ -172,7 +172,7 @@ fn tables_are_read_row_by_row() {
 #[test]
 fn indexed_samples_are_read_by_their_index() {
     let workload = workload(Format::IndexedBinary, 4, 6, How { batch_size: 2, ..How::default() });
-    // The samples lie backwards, so that only the index can tell.
+    // The samples are stored in reverse order, so only the index locates them.
     let memory = stored(&workload, |file| (0..6).rev().flat_map(|sample| content(file, sample)).collect());
     for file in 0..4 {
         let path = workload.dataset.path_of(Part::Train, file);
@@ -215,7 +215,7 @@ fn a_missing_file_is_named_with_what_makes_it_and_of_more_files_the_first_are_ta
     let text = |workload: &Workload| open(workload, memory.clone(), Path::new("data"), true).err().unwrap().to_string();
     assert_eq!(text(&few), format!("{gone}, one of 10 files, is missing; make them with `forebay workload make`"));
     let more = workload(Format::Npy, 30, 1, How::default());
-    assert!(text(&more).contains("holds 9 .npy files of the 30"), "{}", text(&more));
+    assert!(text(&more).contains("contains 9 .npy files; the workload needs 30"), "{}", text(&more));
     let first = workload(Format::Npy, 5, 1, How::default());
     let (samples, _) = open(&first, memory.clone(), Path::new("data"), true).unwrap();
     assert_eq!(epoch(&samples, 1, 1).concat(), expected(5, 1));
@@ -359,5 +359,5 @@ fn more_steps_than_there_are_samples_are_refused() {
     let (samples, _) = open(&workload, Arc::new(Memory::default()), Path::new("data"), true).unwrap();
     assert!(samples.batches((1, 2), 1, 3, None).is_ok());
     let Err(error) = samples.batches((1, 2), 1, 4, None) else { panic!("twelve of ten") };
-    assert_eq!(error.to_string(), "4 steps need 12 samples, an accelerator of 2 has 10");
+    assert_eq!(error.to_string(), "4 steps need 12 samples, but each of 2 accelerators has 10");
 }

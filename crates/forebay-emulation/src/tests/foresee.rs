@@ -1,4 +1,4 @@
-//! What is found before a run.
+//! Errors found before a run.
 
 use forebay_workload::{Format, Part};
 
@@ -30,7 +30,7 @@ fn data_that_is_missing_or_of_another_format_is_found() {
     }
     assert!(said(&plan).contains("img_0_of_8.npz"), "{}", said(&plan));
     std::fs::remove_file(plan.data.join("train/img_5_of_8.npz")).unwrap();
-    assert!(said(&plan).contains("img_5_of_8.npz is not there"), "{}", said(&plan));
+    assert!(said(&plan).contains("img_5_of_8.npz, one of 8 files, is missing"), "{}", said(&plan));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The loop of accelerators on a clock that only moves when told to, and on feeds that fail.
+//! The loop of accelerators with a manual clock, and with feeds that fail.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -16,7 +16,7 @@ use super::super::run::guarded;
 use super::super::totals::{Run, dlio_of};
 use super::*;
 
-/// Waits so long for the first batch and so long for each other one, on its clock; may fail at a step.
+/// Waits for the first batch and for each later one for fixed times, on its clock; may fail at a step.
 #[derive(Clone)]
 struct Fake {
     clock: Arc<ManualClock>,
@@ -69,7 +69,7 @@ impl Supply for Fake {
     }
 }
 
-/// All accelerators of a run on fakes.
+/// All accelerators of a run on fake feeds.
 fn driven(
     workload: &Workload,
     n: u64,
@@ -123,7 +123,7 @@ fn every_nanosecond_of_an_epoch_is_accounted_for() {
     let done = ran.epochs[1].evaluated.as_ref().unwrap();
     assert_eq!((done.wall_ns, done.samples, done.compute.len()), (7_100 + 4_000, 16, 2));
     assert_eq!(ran.epochs[0].evaluated, None);
-    assert_eq!(ran.epochs[1].start_ns, 11_300, "an evaluation is no part of the epoch before it");
+    assert_eq!(ran.epochs[1].start_ns, 11_300, "an evaluation is not part of the epoch before it");
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn whoever_ends_a_step_first_stands_until_the_last_has() {
             assert!(times.iter().any(|(_, barrier)| *barrier > 0), "{times:?}");
         }
         let of = &ran[0].epochs[epoch];
-        assert_eq!(of.drawn_ns, of.compute.iter().sum::<u64>(), "each computes as long as was drawn for it");
+        assert_eq!(of.drawn_ns, of.compute.iter().sum::<u64>(), "each computes for the time drawn for it");
     }
 }
 
-/// Every batch comes from another thread, which unparks the one that asked.
+/// Another thread makes every batch and unparks the requesting one.
 struct Slow(AtomicU64);
 
 struct SlowFeed {
@@ -181,7 +181,7 @@ impl Feed for SlowFeed {
     }
 
     fn go_on(&mut self) {
-        assert!(!self.is_asked, "let go on only behind a batch that was taken");
+        assert!(!self.is_asked, "go_on only follows a batch that was taken");
     }
 
     fn stall_time(&self) -> Times {
@@ -209,7 +209,7 @@ impl Supply for Slow {
     }
 }
 
-/// No batch ever comes.
+/// Never delivers a batch.
 struct Never;
 
 impl Feed for Never {
@@ -248,7 +248,7 @@ fn a_batch_that_does_not_come_does_not_keep_a_run_from_its_end() {
         assert!(ran.is_stopped && ran.epochs.len() == 1, "{ran:?}");
         let epoch = &ran.epochs[0];
         assert_eq!((epoch.load.len(), epoch.wait_ns, epoch.compute_ns, epoch.blocks.len()), (0, 0, 0, 0));
-        assert!(epoch.other_ns > 0, "what went by is kept");
+        assert!(epoch.other_ns > 0, "elapsed time is kept");
     }
 }
 
@@ -258,9 +258,9 @@ fn a_batch_that_comes_later_wakes_whoever_waits_for_it() {
     workload.train.computation_time = Time::Normal { mean: 0.0, stdev: 0.0 };
     let (slow, clock) = (Slow(AtomicU64::new(0)), Arc::new(SystemClock::default()));
     let ran = driven(&workload, 3, &slow, clock.clone(), &AtomicBool::new(false)).unwrap();
-    assert_eq!(slow.0.load(Ordering::SeqCst), 3 * 301, "an epoch each, and one evaluation");
+    assert_eq!(slow.0.load(Ordering::SeqCst), 3 * 301, "one epoch each, and one evaluation");
     assert!(ran.iter().all(|ran| ran.epochs.len() == 300 && ran.epochs.iter().all(|epoch| epoch.load.len() == 4)));
-    // Whoever only looked around now and then would find each of 1,202 steps' batches 50 ms late.
+    // With periodic checks alone, each of the 1,202 steps' batches would be found 50 ms late.
     assert!(clock.now_ns() < 30_000_000_000, "{} ns", clock.now_ns());
 }
 
@@ -292,7 +292,7 @@ fn a_reader_that_fails_ends_all_accelerators_at_that_step_with_its_reason() {
         let stop = AtomicBool::new(false);
         let ended = driven(&workload(32, 2), 6, &fake, Arc::new(SystemClock::default()), &stop);
         let wanted = if panics {
-            "its accelerators panicked: a bug"
+            "the accelerators panicked: a bug"
         } else {
             "accelerator 3: reading img_7.npz: the disk is gone"
         };
@@ -307,6 +307,6 @@ fn a_run_that_is_to_stop_ends_after_the_step_at_work() {
     workload.train.computation_time = Time::Normal { mean: 0.001, stdev: 0.0 };
     let stop = AtomicBool::new(true);
     for ran in driven(&workload, 3, &fake, Arc::new(SystemClock::default()), &stop).unwrap() {
-        assert!(ran.is_stopped && ran.epochs.is_empty(), "it is asked before the first step");
+        assert!(ran.is_stopped && ran.epochs.is_empty(), "the stop is checked before the first step");
     }
 }

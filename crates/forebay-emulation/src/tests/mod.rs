@@ -17,7 +17,7 @@ use forebay_workload::{Format, Time, Workload};
 use super::ranks::Solo;
 use super::*;
 
-/// Eight samples a step and accelerator, of a kilobyte, that nothing has to be read for.
+/// Eight samples of a kilobyte per step and accelerator, which need no reads.
 fn workload(n_files: u64, epochs: u64) -> Workload {
     let mut workload = Workload { name: "small".to_owned(), ..Workload::default() };
     workload.dataset.format = Format::Synthetic;
@@ -62,7 +62,7 @@ fn cell_of(plan: &Plan) -> WorkloadCell {
     run_it(plan).unwrap().cells.remove(0)
 }
 
-/// The parts of every epoch and of all of them sum to their time.
+/// The parts of every epoch, and of all epochs, sum to their time.
 fn adds_up(cell: &WorkloadCell) {
     for epoch in &cell.epochs_of {
         let parts = epoch.wait_s + epoch.compute_s + epoch.barrier_s + epoch.checkpoint_s + epoch.other_s;
@@ -77,7 +77,7 @@ fn adds_up(cell: &WorkloadCell) {
     assert_eq!(totals.stall_by_cause[&Cause::Barrier], totals.barrier_s);
 }
 
-/// Notes what an observer is told.
+/// Collects the observer's events.
 #[derive(Default)]
 struct Heard(Mutex<Vec<Event>>);
 

@@ -89,7 +89,7 @@ fn every_sample_is_read_once_an_epoch_in_an_order_of_its_own() {
     let first = |epoch: u64| {
         rows.iter().filter(|row| row[1] == epoch && row[0] == 0).map(|row| row[2]).collect::<BTreeSet<_>>()
     };
-    assert_ne!(first(1), first(2), "another epoch has another order");
+    assert_ne!(first(1), first(2), "every epoch has its own order");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_run_that_is_stopped_keeps_its_steps_and_says_so() {
         }
     };
     let record = run_observed(&plan, &observe, &stop).unwrap();
-    assert_eq!(record.notes, ["interrupted: finished steps are kept and not compared with a threshold"]);
+    assert_eq!(record.notes, ["interrupted: the completed steps are kept, but not compared with a threshold"]);
     let cell = &record.cells[0];
     adds_up(cell);
     assert!((6..2_000).contains(&cell.totals.steps), "{}", cell.totals.steps);
@@ -194,7 +194,7 @@ fn a_workload_that_does_nothing_says_so() {
     workload.workflow.train = false;
     let record = run_it(&plan(workload, dir.path(), 1)).unwrap();
     assert!(record.cells.is_empty());
-    assert_eq!(record.notes, ["the workload neither trains nor saves: nothing to measure"]);
+    assert_eq!(record.notes, ["the workload neither trains nor saves; nothing was measured"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn data_is_made_first_where_the_workload_says_so_and_goes_where_it_is_not_kept()
     };
     let record = run_it(&not_kept(dir.path())).unwrap();
     assert!(record.notes.iter().any(|note| note.contains("existed before this run")), "{:?}", record.notes);
-    assert!(file(0).exists(), "nothing goes that another run made");
+    assert!(file(0).exists(), "the data of another run stays");
     let mut not_made = not_kept(dir.path());
     not_made.workload.workflow.generate_data = false;
     let record = run_it(&not_made).unwrap();
@@ -253,7 +253,7 @@ fn real_files_are_read_whole_in_every_epoch_and_damage_is_named() {
     assert!(error.contains("accelerator 1") && error.contains("img_20_of_32.npz"), "{error}");
 }
 
-/// The keys of a file of DLIO's, with those below them; numbers of epochs are one key.
+/// The keys of a DLIO file, including nested ones; epoch numbers count as one key.
 fn keys(value: &serde_json::Value, above: &str, found: &mut std::collections::BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let key = if key.parse::<u64>().is_ok() { "N" } else { key.as_str() };
@@ -287,7 +287,7 @@ fn every_key_that_dlio_writes_is_there() {
     let stats = of(&theirs, "per_epoch_stats.json");
     let missing = stats.difference(&ours("1_per_epoch_stats.json")).filter(|key| !key.contains("ckpt")).count();
     assert_eq!(missing, 0);
-    // Descriptions of the machine were taken out of the fixtures.
+    // Descriptions of the machine were removed from the fixtures.
     for key in ["/host_cpuinfo/processor", "/host_meminfo/MemTotal"] {
         assert!(ours("summary.json").contains(key) && ours("1_output.json").contains(key), "{key}");
     }
@@ -315,7 +315,7 @@ fn the_utilisation_of_an_evaluation_leaves_its_first_step_out_as_dlio_does() {
     let (compute, proc, au) = (values("compute"), values("proc"), epoch["au"]["eval"].as_f64().unwrap());
     let wall_s = compute.len() as f64 / epoch["throughput"]["eval"].as_f64().unwrap();
     let wanted = 100.0 * compute[1..].iter().sum::<f64>() / (wall_s - proc[0]);
-    assert!((au - wanted).abs() < 1e-6, "{au} is not {wanted}");
+    assert!((au - wanted).abs() < 1e-6, "{au}, expected {wanted}");
     assert_eq!(summary["metric"]["eval_au_percentage"][0].as_f64().unwrap(), au);
 }
 

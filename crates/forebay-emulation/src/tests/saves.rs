@@ -14,7 +14,7 @@ fn saving(n_files: u64, epochs: u64) -> Workload {
     workload
 }
 
-/// The checkpoints of a rank that are there.
+/// The checkpoints of a rank.
 fn names(dir: &Path, rank: u64) -> Vec<PathBuf> {
     let tier = Tier::new(std::sync::Arc::new(LocalFs), dir.join(format!("checkpoints/rank-{rank:04}")));
     tier.names().unwrap_or_default().into_iter().map(|name| tier.path_of(name)).collect()
@@ -37,7 +37,7 @@ fn a_save_after_some_steps_ends_a_block_and_counts_to_the_epoch() {
     );
     assert!(cell.epochs_of.iter().all(|epoch| epoch.saved_after == [3, 6] && epoch.checkpoint_s > 0.0), "{cell:?}");
     assert_eq!(names(dir.path(), 0).len(), 2, "the two newest stay");
-    assert_eq!(names(dir.path(), 1).len(), 0, "the first rank alone has the flat state");
+    assert_eq!(names(dir.path(), 1).len(), 0, "only the first rank has the flat state");
     assert!(cell.totals.warnings.iter().any(|text| text.starts_with("checkpoint.fsync is false")));
 }
 
@@ -94,7 +94,7 @@ fn a_run_that_only_saves_reads_back_what_it_wrote_also_what_others_did() {
     let summary: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("out/summary.json")).unwrap()).unwrap();
     assert!(summary["metric"]["load_checkpoint_io_mean_GB_per_second"].as_f64().unwrap() > 0.0);
-    // What another rank wrote is read: when it is damaged, the reader says so.
+    // Each rank reads what another one wrote; if it is damaged, the reader reports it.
     let damaged = names(dir.path(), 1).remove(1);
     let file = std::fs::read_dir(&damaged).unwrap().map(|entry| entry.unwrap().path());
     let file = file.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
@@ -148,7 +148,7 @@ fn checkpoints_that_do_not_stay_go_with_the_run_and_those_of_a_killed_one_with_t
     let place = cell.checkpoint_place.unwrap();
     assert_eq!((place.path, place.is_removed), (dir.path().display().to_string(), true));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
-    // Nor where the run fails.
+    // Nor if the run fails.
     plan.workload.dataset.format = forebay_workload::Format::Npz;
     run_it(&plan).unwrap_err();
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -201,14 +201,14 @@ fn a_save_under_way_ends_when_the_run_is_stopped_and_counts_for_nothing() {
     workload.checkpoint.n_write = 2;
     for rank_sync in [false, true] {
         workload.checkpoint.rank_sync = rank_sync;
-        // A small one may be written before the stop is heard: then a greater one is taken.
+        // A small save may be written before the stop is noticed; then try a larger one.
         let stopped = [26, 28, 30].into_iter().find_map(|log| {
             let dir = tempfile::tempdir().unwrap();
             workload.model.size_bytes = 1 << log;
             let record = stopped_in_the_first_save(&workload, dir.path());
             (record.cells[0].saves.is_empty()).then_some((record, dir))
         });
-        let (record, dir) = stopped.expect("a gibibyte is not written before the stop is heard");
+        let (record, dir) = stopped.expect("a gibibyte is not written before the stop is noticed");
         assert!(record.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", record.notes);
         let left = std::fs::read_dir(dir.path().join("checkpoints/rank-0000")).unwrap();
         let left: Vec<_> =

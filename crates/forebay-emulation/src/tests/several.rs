@@ -1,4 +1,4 @@
-//! Several processes, which are threads here: what they tell each other goes through memory.
+//! Several processes, which are threads here and communicate through memory.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex};
@@ -13,7 +13,7 @@ struct Round {
     heard: Vec<Vec<u8>>,
 }
 
-/// Where they meet.
+/// The meeting point of the ranks.
 struct Hall {
     n: usize,
     round: Mutex<Round>,
@@ -25,7 +25,7 @@ impl Hall {
         Self { n, round: Mutex::new(Round { said: vec![None; n], ..Round::default() }), done: Condvar::new() }
     }
 
-    /// Says something, and hears what all say.
+    /// Sends `mine`, and returns what all ranks sent.
     fn exchange(&self, rank: usize, mine: Vec<u8>) -> Vec<Vec<u8>> {
         let mut round = self.round.lock().unwrap();
         round.said[rank] = Some(mine);
@@ -81,7 +81,7 @@ impl Ranks for Member<'_> {
 
 type Outcome = Result<Option<Record<WorkloadCell>>, Error>;
 
-/// Runs a plan for each rank; the last of them stops after some steps, if it shall.
+/// Runs a plan per rank; with `stops`, the last rank stops after some steps.
 fn run_all(plans: &[Plan], stops: bool) -> Vec<Outcome> {
     let hall = Hall::of(plans.len());
     let one = &|rank: usize| {
@@ -160,8 +160,8 @@ fn one_rank_that_is_to_stop_stops_all_at_the_same_step() {
     workload.train.computation_time = Time::Normal { mean: 0.002, stdev: 0.0 };
     let plan = plan(workload, dir.path(), 1);
     let record = run_all(&[plan.clone(), plan], true).remove(0).unwrap().unwrap();
-    assert_eq!(record.notes, ["interrupted: finished steps are kept and not compared with a threshold"]);
-    assert_eq!(record.cells[0].judged, [], "what was stopped is not judged");
+    assert_eq!(record.notes, ["interrupted: the completed steps are kept, but not compared with a threshold"]);
+    assert_eq!(record.cells[0].judged, [], "a stopped run is not judged");
     let epochs = &record.cells[0].epochs_of;
     assert_eq!(epochs.len(), 2);
     assert!(epochs[0].n_steps == epochs[1].n_steps && (2..4_000).contains(&epochs[0].n_steps), "{epochs:?}");

@@ -4,10 +4,10 @@ use std::arch::x86_64::{
     __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256,
 };
 
-/// As [`super::unstuff`] into an empty `segment` of sufficient capacity, up to the last 33 bytes: `Ok` is the offset of
-/// the marker, `Err` the offset from which the rest is still to be copied.
+/// Like [`super::unstuff`], into an empty `segment` of sufficient capacity, up to the last 33 bytes. `Ok` is the offset
+/// of the marker, `Err` the offset from which the rest must still be copied.
 ///
-/// Every step copies 32 bytes and then counts only those before the next 0xFF, so that the copy needs no loop of its own.
+/// Every step copies 32 bytes and then counts only those before the next 0xFF, so the copy needs no loop.
 #[target_feature(enable = "avx2,bmi1")]
 pub(super) fn unstuff(source: &[u8], segment: &mut Vec<u8>) -> Result<usize, usize> {
     assert!(segment.is_empty() && segment.capacity() >= source.len() + 32);

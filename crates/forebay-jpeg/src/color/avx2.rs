@@ -42,7 +42,7 @@ fn check(lines: [&[u8]; 3], n_pixels: usize, out: &[MaybeUninit<u8>]) {
 #[target_feature(enable = "avx2")]
 fn load(line: &[u8], x: usize) -> __m256i {
     debug_assert!(x + CHUNK <= line.len());
-    // SAFETY: `check` has established that a chunk can be read at the start of each chunk.
+    // SAFETY: `check` ensured that a chunk can be read at the start of each chunk.
     unsafe { _mm256_loadu_si256(line.as_ptr().add(x).cast()) }
 }
 
@@ -78,7 +78,7 @@ fn green_term(pairs: __m256i) -> __m256i {
     _mm256_srai_epi32::<16>(_mm256_add_epi32(_mm256_madd_epi16(pairs, weights), _mm256_set1_epi32(1 << 15)))
 }
 
-/// Writes 32 pixels, 8 at a time and each time 8 bytes too many, which the next ones overwrite.
+/// Writes 32 pixels, 8 at a time; each write exceeds its pixels by 8 bytes, which the next one overwrites.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store([r, g, b]: [__m256i; 3], out: &mut [MaybeUninit<u8>], x: usize) {
@@ -99,7 +99,7 @@ fn store([r, g, b]: [__m256i; 3], out: &mut [MaybeUninit<u8>], x: usize) {
         _mm256_permute2x128_si256::<0x31>(quads[2], quads[3]),
     ];
     for (i, group) in groups.into_iter().enumerate() {
-        // SAFETY: `check` has established that 96 + 8 bytes can be written for each chunk; this writes 32 at 24 * i <= 72.
+        // SAFETY: `check` ensured that 96 + 8 bytes can be written per chunk; this writes 32 at 24 * i <= 72.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().add(3 * x + 24 * i).cast(), squeeze(group)) };
     }
 }

@@ -1,7 +1,7 @@
 //! Two blocks at a time, one in each half of the registers.
 //!
-//! A register holds a row of both blocks, so that the transform of the columns is the same arithmetic in every lane.
-//! Products are summed in pairs by `vpmaddwd`, which is exact. Between the passes and at the end the 8x8 matrices are
+//! A register holds a row of both blocks, so the transform of the columns is the same arithmetic in every lane.
+//! Products are summed in pairs by `vpmaddwd`, which is exact. Between the passes and at the end, the 8x8 matrices are
 //! transposed within the halves.
 
 use std::arch::x86_64::*;
@@ -63,7 +63,7 @@ fn pass<const SHIFT: i32>(c: Rows) -> Rows {
     std::array::from_fn(|i| _mm256_packs_epi32(low[i], high[i]))
 }
 
-/// Values in the upper 16 bits, moved down so that they are scaled by the constants' 13 bits.
+/// Moves values down from the upper 16 bits, to scale them by the constants' 13 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn widen(v: __m256i) -> __m256i {
@@ -101,7 +101,7 @@ fn rotate(by: [[i16; 2]; 2], pairs: __m256i) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose(r: Rows) -> Rows {
-    // After each stage the runs of elements that belong together are twice as long.
+    // Each stage doubles the length of contiguous runs.
     let a: Rows = std::array::from_fn(|i| {
         let (p, q) = (r[2 * (i / 2)], r[2 * (i / 2) + 1]);
         if i % 2 == 0 { _mm256_unpacklo_epi16(p, q) } else { _mm256_unpackhi_epi16(p, q) }
@@ -116,7 +116,7 @@ fn transpose(r: Rows) -> Rows {
     })
 }
 
-/// Writes columns of pixels around 0 as rows of samples.
+/// Writes columns of values centred on 0 as rows of samples.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store(columns: Rows, jobs: [Job<'_>; 2], samples: &mut [u8]) {
@@ -134,7 +134,8 @@ fn store(columns: Rows, jobs: [Job<'_>; 2], samples: &mut [u8]) {
             let y = 4 * i + 2 * j;
             let halves = [_mm256_castsi256_si128(row), _mm256_extracti128_si256::<1>(row)];
             for (job, both) in jobs.iter().zip(halves) {
-                // SAFETY: `pair` has checked that 8 rows of 8 samples from `at` are in `samples`; these are rows y and y + 1.
+                // SAFETY: `pair` ensured that 8 rows of 8 samples from `at` are in `samples`; these are rows y and y +
+                // 1.
                 unsafe {
                     let to = start.add(job.at + y * job.stride);
                     _mm_storel_epi64(to.cast(), both);

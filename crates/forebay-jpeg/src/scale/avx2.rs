@@ -1,8 +1,8 @@
 //! Two blocks to 4x4 or 2x2 samples at a time, one in each half of the registers.
 //!
-//! Columns are transformed as in the full transform, a row per register. For the rows that remain, each output is a
-//! sum of products along the row, so they need no transposition: `vpmaddwd` makes four partial sums, and horizontal
-//! additions collect them.
+//! Columns are transformed as in the full transform, one row per register. Each output of the remaining rows is a sum
+//! of products along the row, so no transposition is needed: `vpmaddwd` computes four partial sums, and horizontal
+//! additions combine them.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ use crate::idct::{Job, dequantise_avx2};
 const SHIFT_1: i32 = (CONST_BITS - PASS1_BITS + 1) as i32;
 const SHIFT_2: i32 = (CONST_BITS + PASS1_BITS + 3 + 1) as i32;
 
-/// As [`super::pair`] for an edge of 4.
+/// Like [`super::pair`] for an edge of 4.
 #[target_feature(enable = "avx2")]
 pub(super) fn four(jobs: [Job<'_>; 2], samples: &mut [u8]) {
     let rows = columns(dequantise_avx2(jobs));
@@ -26,7 +26,7 @@ pub(super) fn four(jobs: [Job<'_>; 2], samples: &mut [u8]) {
     }
 }
 
-/// As [`super::pair`] for an edge of 2.
+/// Like [`super::pair`] for an edge of 2.
 #[target_feature(enable = "avx2")]
 pub(super) fn two(jobs: [Job<'_>; 2], samples: &mut [u8]) {
     let c = dequantise_avx2(jobs);
@@ -68,8 +68,8 @@ fn half_columns_of_two(c0: __m256i, c13: __m256i, c57: __m256i) -> [__m256i; 2] 
 #[target_feature(enable = "avx2")]
 fn pixels_of_two(row: __m256i) -> __m256i {
     const SHIFT: i32 = SHIFT_2 + 1;
-    // The weight of the first coefficient is 1 << 15, which 16 bits do not hold: it gets half of it at its own place and
-    // half at that of the second even one, which counts for nothing.
+    // The weight of the first coefficient is 1 << 15, which does not fit in 16 bits: half of it is at its own place,
+    // the other half at the place of the second even coefficient, which does not contribute.
     let doubled = _mm256_setr_epi8(
         0, 1, 2, 3, 0, 1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 0, 1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
     );

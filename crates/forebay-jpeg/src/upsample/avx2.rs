@@ -43,14 +43,14 @@ fn row_half<const IS_HIGH: bool>(near: &[u8], x: usize) -> __m256i {
     _mm256_or_si256(_mm256_srli_epi16::<2>(even), _mm256_slli_epi16::<8>(_mm256_srli_epi16::<2>(odd)))
 }
 
-/// Panics unless whole chunks can be read, with a neighbour on either side, and written.
+/// Panics unless whole chunks can be read, with a neighbour on each side, and written.
 fn check(s: &Source<'_>, far: &[u8], out: &[u8]) {
     let n = s.n_samples.next_multiple_of(CHUNK);
     assert!(s.near.len() >= n + 2 && far.len() >= n + 2 && out.len() >= 2 * n);
 }
 
-/// Three times the near sample plus the far one, for the lower or upper 8 samples of each lane. [`store`] puts the
-/// lanes in order.
+/// Three times the near sample plus the far one, for the lower or upper 8 samples of each lane. [`store`] restores the
+/// order of the lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn weigh<const IS_HIGH: bool>(near: __m256i, far: __m256i) -> __m256i {
@@ -62,7 +62,7 @@ fn weigh<const IS_HIGH: bool>(near: __m256i, far: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn load(row: &[u8], x: usize) -> __m256i {
     debug_assert!(x + CHUNK <= row.len());
-    // SAFETY: `check` has established that a chunk can be read at up to 2 samples after the start of each chunk.
+    // SAFETY: `check` ensured that a chunk can be read up to 2 samples after the start of each chunk.
     unsafe { _mm256_loadu_si256(row.as_ptr().add(x).cast()) }
 }
 
@@ -72,7 +72,7 @@ fn store(pixels: [__m256i; 2], out: &mut [u8], x: usize) {
     debug_assert!(2 * (x + CHUNK) <= out.len());
     let first = _mm256_permute2x128_si256::<0x20>(pixels[0], pixels[1]);
     let second = _mm256_permute2x128_si256::<0x31>(pixels[0], pixels[1]);
-    // SAFETY: `check` has established that two chunks can be written at twice the start of each chunk.
+    // SAFETY: `check` ensured that two chunks can be written at twice the start of each chunk.
     unsafe {
         let to = out.as_mut_ptr().add(2 * x);
         _mm256_storeu_si256(to.cast(), first);

@@ -1,4 +1,5 @@
-//! Data that are cut, changed or not JPEG: an error that says where, never a panic and never invented pixels.
+//! Data that is truncated, modified or not JPEG gives an error with a position, never a panic and never invented
+//! pixels.
 
 use forebay_jpeg::{Decoder, Error, Limits, Scale};
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ fn every_cut_before_the_last_mcu_is_an_error() {
     for name in ["420-17x33.jpg", "restart-1.jpg", "gray.jpg", "scans-noninterleaved.jpg", "progressive-17x33.jpg"] {
         let data = read(name);
         for n in (0..data.len() - 4).rev().step_by(7) {
-            assert!(decode(&data[..n]).is_err(), "{name} cut to {n} of {} bytes", data.len());
+            assert!(decode(&data[..n]).is_err(), "{name} truncated to {n} of {} bytes", data.len());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files made by libjpeg-turbo and others, with the checksums of the pixels it decodes.
+//! Files made by libjpeg-turbo and others, with the checksums of libjpeg-turbo's pixels.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Images made up and encoded on the spot.
+//! Synthetic images, encoded by the tests.
 
 use forebay_jpeg::{Decoder, Scale};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};

@@ -1,4 +1,4 @@
-//! Integration tests: pixels against libjpeg-turbo's, and behaviour on data that are not what they should be.
+//! Integration tests: pixels compared with libjpeg-turbo's, and invalid data.
 
 #![allow(clippy::unwrap_used, reason = "the functions that tests share fail the test too")]
 

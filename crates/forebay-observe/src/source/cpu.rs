@@ -1,19 +1,19 @@
-//! `/proc/stat`: where the processors' time went.
+//! `/proc/stat`: CPU time by use.
 
 use crate::sheet::Sheet;
 use crate::source::{growth, ratio};
 
-/// Time of all processors together since the start, in clock ticks.
+/// CPU time of all cores together since boot, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu {
-    /// Programs, those of lower priority and guests included.
+    /// Programs, including those of lower priority and guests.
     pub user: u64,
-    /// The kernel, interrupts (hard and soft) included.
+    /// The kernel, including hard and soft interrupts.
     pub system: u64,
     pub idle: u64,
-    /// Nothing to do but to wait for I/O; since Linux 2.6.
+    /// Idle while waiting for I/O; since Linux 2.6.
     pub iowait: Option<u64>,
-    /// Taken by the machine around this one; since Linux 2.6.11.
+    /// Taken by the host of this virtual machine; since Linux 2.6.11.
     pub steal: Option<u64>,
     pub n_cores: u64,
 }
@@ -44,7 +44,7 @@ impl Cpu {
     }
 }
 
-/// Shares of the time of all processors, and how many of them were busy.
+/// Shares of the time of all cores, and the number of busy cores.
 pub(crate) fn put(sheet: &mut Sheet, before: &Cpu, after: &Cpu) {
     let all = growth(before.all(), after.all());
     let share = |before: u64, after: u64| ratio(growth(before, after).map(|ticks| 100.0 * ticks), all);
@@ -70,7 +70,7 @@ mod tests {
         let cpu = parse(NEW).unwrap();
         let expected = Cpu { user: 110, system: 41, idle: 800, iowait: Some(40), steal: Some(7), n_cores: 2 };
         assert_eq!(cpu, expected);
-        assert_eq!(cpu.all(), 998, "a guest's time is among the user's already");
+        assert_eq!(cpu.all(), 998, "guest time is part of user time");
     }
 
     #[test]

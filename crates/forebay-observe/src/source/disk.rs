@@ -1,14 +1,13 @@
-//! `/proc/diskstats`: what each block device did, and the columns of iostat and collectl made of it.
+//! `/proc/diskstats`: counters of each block device, and the columns of iostat and collectl derived from them.
 //!
-//! Two definitions of a queue are in use and differ: iostat's `aqu-sz` is the mean over the whole interval
-//! (`queue_mean`), collectl's `QLen` the mean while the device was busy
-//! (`queue_busy`). Both are given. The service time is legacy: it assumes a device that does one
-//! thing at a time.
+//! Two definitions of a queue length are in use: iostat's `aqu-sz` is the mean over the whole interval (`queue_mean`),
+//! collectl's `QLen` the mean while the device was busy (`queue_busy`). Both are given. The service time is legacy: it
+//! assumes a device that serves one request at a time.
 
 use crate::sheet::Sheet;
 use crate::source::{growth, ratio};
 
-/// The kernel counts sectors of 512 bytes, whatever the device's own are.
+/// The kernel counts sectors of 512 bytes, whatever the device's sector size.
 const SECTOR_BYTES: f64 = 512.0;
 
 /// Counters of one device since it was attached.
@@ -19,12 +18,12 @@ pub struct Disk {
     pub reads: Transfers,
     pub writes: Transfers,
     pub in_flight: u64,
-    /// Time with at least one request under way, in milliseconds.
+    /// Time with at least one request in flight, in milliseconds.
     pub busy_ms: u64,
-    /// The sum over requests of the time they were under way, in milliseconds.
+    /// Sum over requests of their time in flight, in milliseconds.
     pub weighted_ms: u64,
     pub discards: Option<Transfers>,
-    /// Flushes and the time they took in milliseconds; since Linux 5.5.
+    /// Number of flushes, and their total time in milliseconds; since Linux 5.5.
     pub flushes: Option<(u64, u64)>,
 }
 
@@ -33,15 +32,15 @@ pub struct Disk {
 pub struct Transfers {
     /// Completed requests, after merging.
     pub requests: u64,
-    /// How many more were merged into these.
+    /// Requests that were merged into these.
     pub merges: u64,
-    /// Sectors of 512 bytes, whatever the device's own are.
+    /// Sectors of 512 bytes, whatever the device's sector size.
     pub sectors: u64,
-    /// The time that they took, in milliseconds, summed over requests.
+    /// Sum over requests of their time, in milliseconds.
     pub ms: u64,
 }
 
-/// Reads `/proc/diskstats`. Lines of partitions as kernels before 2.6.25 wrote them, with four counters, are left out.
+/// Reads `/proc/diskstats`. Skips lines of partitions with four counters, as written by kernels before 2.6.25.
 pub fn parse(text: &str) -> Vec<Disk> {
     text.lines().filter_map(disk).collect()
 }
@@ -72,7 +71,7 @@ impl Disk {
     }
 }
 
-/// What a device did between two readings.
+/// Activity of a device between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Rates {
     reads: f64,
@@ -89,7 +88,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// `None` when a counter went backwards: another device has the name now.
+    /// `None` if a counter decreased: the name now belongs to another device.
     fn between(before: &Disk, after: &Disk, span_s: f64) -> Option<Self> {
         Some(Self {
             reads: growth(before.reads.requests, after.reads.requests)?,
@@ -110,23 +109,23 @@ impl Rates {
         self.reads + self.writes
     }
 
-    /// Mean requests under way over the whole interval: iostat's aqu-sz.
+    /// Mean number of requests in flight over the whole interval: iostat's aqu-sz.
     fn queue_mean(&self) -> Option<f64> {
         ratio(Some(self.weighted_ms * 1e-3), Some(self.span_s))
     }
 
-    /// Mean requests under way while there was one: collectl's QLen.
+    /// Mean number of requests in flight while the device was busy: collectl's QLen.
     fn queue_busy(&self) -> Option<f64> {
         ratio(Some(self.weighted_ms), Some(self.busy_ms))
     }
 }
 
-/// What a counter of milliseconds grew by. The kernel prints 32 bits of it, which a busy disk fills in weeks.
+/// Increase of a counter of milliseconds. The kernel prints only its lower 32 bits, which a busy disk exceeds in weeks.
 fn milliseconds(before: u64, after: u64) -> f64 {
     if after >= before { (after - before) as f64 } else { f64::from((after as u32).wrapping_sub(before as u32)) }
 }
 
-/// Puts the columns of a device; without a reading before, nothing but what is so at this moment is known.
+/// Adds the columns of a device. Without an earlier reading, only instantaneous values are known.
 pub(crate) fn put(sheet: &mut Sheet, subject: &str, before: Option<&Disk>, after: &Disk, span_s: f64) {
     let rates = before.and_then(|before| Rates::between(before, after, span_s));
     let per_s = |amount: fn(&Rates) -> f64| ratio(rates.as_ref().map(amount), Some(span_s));

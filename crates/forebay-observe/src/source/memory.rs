@@ -1,19 +1,19 @@
-//! `/proc/meminfo`: what memory holds.
+//! `/proc/meminfo`: use of memory.
 
 use crate::sheet::Sheet;
 use crate::source::field;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Held by programs and the kernel: neither free nor page cache nor reclaimable kernel memory. It is what dstat and
-    /// htop call used.
+    /// Used by programs and the kernel: neither free nor page cache nor reclaimable kernel memory, as dstat and htop
+    /// count it.
     pub used: Option<u64>,
     pub free: Option<u64>,
-    /// What could be had without swapping, by the kernel's own estimate; since Linux 3.14.
+    /// Available without swapping, by the kernel's estimate; since Linux 3.14.
     pub available: Option<u64>,
-    /// Pages of files and of block devices; shared memory, which has no file, is left out.
+    /// Pages of files and block devices, without shared memory, which has no file.
     pub page_cache: Option<u64>,
-    /// Changed in the page cache and not being written back yet.
+    /// Modified in the page cache and not yet under writeback.
     pub dirty: Option<u64>,
     pub writeback: Option<u64>,
 }
@@ -77,6 +77,6 @@ mod tests {
         let memory = parse("MemTotal: 100 kB\nMemFree: 20 kB\nBuffers: 10 kB\nCached: 30 kB\n").unwrap();
         assert_eq!((memory.available, memory.dirty, memory.used), (None, None, Some(40 * 1024)));
         assert_eq!(parse("nothing\n"), None);
-        assert_eq!(parse("MemTotal: 100 kB\n").unwrap(), Memory::default(), "unknown is not nothing");
+        assert_eq!(parse("MemTotal: 100 kB\n").unwrap(), Memory::default(), "unknown is not zero");
     }
 }

@@ -1,7 +1,7 @@
-//! One file per source: the parser of its text, a pure function, and the columns made of two readings of it.
+//! One file per source: the parser of its text, a pure function, and the columns derived from two readings.
 //!
-//! A quantity that a kernel does not have is `None`. A counter that went backwards, as one of a device that was taken
-//! out and put back, gives no rate.
+//! A quantity that the kernel does not report is `None`. A counter that decreased, such as one of a device that was
+//! removed and added again, gives no rate.
 
 pub mod cpu;
 pub mod disk;
@@ -11,12 +11,12 @@ pub mod paging;
 pub mod pressure;
 pub mod process;
 
-/// What a counter grew by; `None` when it went backwards.
+/// Increase of a counter; `None` if it decreased.
 pub(crate) fn growth(before: u64, after: u64) -> Option<f64> {
     after.checked_sub(before).map(|grown| grown as f64)
 }
 
-/// A quotient; `None` when there is nothing to divide by.
+/// A quotient; `None` if the divisor is zero or unknown.
 pub(crate) fn ratio(amount: Option<f64>, by: Option<f64>) -> Option<f64> {
     let by = by.filter(|by| *by > 0.0)?;
     amount.map(|amount| amount / by)

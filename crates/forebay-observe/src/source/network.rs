@@ -1,9 +1,9 @@
-//! `/proc/net/dev`: what went through each network interface.
+//! `/proc/net/dev`: traffic of each network interface.
 
 use crate::sheet::Sheet;
 use crate::source::{growth, ratio};
 
-/// Bytes through one interface since it was made.
+/// Bytes through one interface since its creation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
     pub name: String,
@@ -11,15 +11,15 @@ pub struct Interface {
     pub tx_bytes: u64,
 }
 
-/// Reads `/proc/net/dev`; `None` when it is not such a text.
+/// Reads `/proc/net/dev`; `None` if the text has another format.
 pub fn parse(text: &str) -> Option<Vec<Interface>> {
-    // Two lines of headings, the second with "face |bytes"; a column may touch the colon.
+    // There are two header lines, the second with "face |bytes"; a column may touch the colon.
     text.lines().nth(1).filter(|line| line.contains("|bytes"))?;
     Some(text.lines().skip(2).filter_map(interface).collect())
 }
 
 fn interface(line: &str) -> Option<Interface> {
-    // An alias, as eth0:1, has a colon of its own.
+    // An alias such as eth0:1 contains a colon itself.
     let (name, counts) = line.rsplit_once(':')?;
     let mut counts = counts.split_ascii_whitespace().map(|word| word.parse().ok());
     Some(Interface { name: name.trim().to_owned(), rx_bytes: counts.next()??, tx_bytes: counts.nth(7)?? })

@@ -1,4 +1,4 @@
-//! `/proc/vmstat`: what moved between memory and disks.
+//! `/proc/vmstat`: traffic between memory and disks.
 
 use crate::sheet::Sheet;
 use crate::source::{field, growth, ratio};
@@ -11,11 +11,11 @@ pub struct Paging {
     pub swapped_out_pages: Option<u64>,
     /// Page faults that had to wait for I/O.
     pub major_faults: Option<u64>,
-    /// Pages of files that were read again after having been dropped from the cache.
+    /// Pages of files that were read again after eviction from the page cache.
     pub file_refaults: Option<u64>,
 }
 
-/// Reads `/proc/vmstat`; `None` when it holds nothing that is known here.
+/// Reads `/proc/vmstat`; `None` if it contains none of these quantities.
 pub fn parse(text: &str) -> Option<Paging> {
     let bytes = |name| field(text, name).map(|kib| kib * 1024);
     let paging = Paging {
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Option<Paging> {
         swapped_in_pages: field(text, "pswpin"),
         swapped_out_pages: field(text, "pswpout"),
         major_faults: field(text, "pgmajfault"),
-        // Before Linux 5.9 files and anonymous memory were counted together, and only files could refault.
+        // Before Linux 5.9 a single counter covered files and anonymous memory, and only files could refault.
         file_refaults: field(text, "workingset_refault_file").or_else(|| field(text, "workingset_refault")),
     };
     (paging != Paging::default()).then_some(paging)

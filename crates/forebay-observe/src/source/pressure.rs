@@ -1,17 +1,17 @@
-//! `/proc/pressure/*`: for how long tasks stood still for want of something.
+//! `/proc/pressure/*`: how long tasks were stalled for lack of a resource.
 
 use crate::sheet::Sheet;
 use crate::source::{growth, ratio};
 
-/// Time lost since the start, in microseconds.
+/// Stall time since boot, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
     pub some_us: Option<u64>,
-    /// All tasks that were not idle stood still at once. For the processors, reported since Linux 5.13.
+    /// All non-idle tasks were stalled at once. Reported for the CPU since Linux 5.13.
     pub full_us: Option<u64>,
 }
 
-/// Reads one of the files; `None` when neither line is there.
+/// Reads one of the files; `None` if both lines are missing.
 pub fn parse(text: &str) -> Option<Pressure> {
     let total = |kind: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(kind))?;

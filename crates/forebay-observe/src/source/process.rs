@@ -1,28 +1,28 @@
-//! `/proc/PID/stat` and `/proc/PID/io`: what one process did.
+//! `/proc/PID/stat` and `/proc/PID/io`: counters of one process.
 //!
-//! Both count what children did once they have been waited for: the times and faults in columns of their own, the I/O
-//! (found by experiment on Linux 6.18, and so in the kernel's source since 2.6.20) within the process's own numbers. A
-//! child whose parent ignores `SIGCHLD` is counted nowhere.
+//! Both include children that have been waited for: times and faults in separate columns, the I/O within the process's
+//! own counters (found by experiment on Linux 6.18; in the kernel's source since 2.6.20). A child whose parent ignores
+//! `SIGCHLD` is counted nowhere.
 
 use crate::source::field;
 
-/// `/proc/PID/io`: bytes and calls, of children that were waited for included.
+/// `/proc/PID/io`: bytes and calls, including children that were waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Io {
-    /// Bytes given by `read` and its like, from the page cache and from pipes and terminals too.
+    /// Bytes returned by `read` and similar calls, also from the page cache, pipes and terminals.
     pub rchar: u64,
-    /// Bytes taken by `write` and its like.
+    /// Bytes accepted by `write` and similar calls.
     pub wchar: u64,
     pub read_calls: u64,
     pub write_calls: u64,
-    /// Bytes that had to come from a block device.
+    /// Bytes read from block devices.
     pub read_bytes: u64,
-    /// Bytes that were made to go to a block device, now or later.
+    /// Bytes written, or to be written, to block devices.
     pub write_bytes: u64,
 }
 
 impl Io {
-    /// Two of them put together, number by number.
+    /// Combines two of them counter by counter.
     pub(crate) fn with(self, other: Self, f: fn(u64, u64) -> u64) -> Self {
         Self {
             rchar: f(self.rchar, other.rchar),
@@ -46,33 +46,33 @@ pub fn parse_io(text: &str) -> Option<Io> {
     })
 }
 
-/// `/proc/PID/stat`: who the process is, and its times and faults.
+/// `/proc/PID/stat`: identity, times and faults of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
     pub parent: u32,
-    /// Whether it has ended and waits to be waited for.
+    /// Whether it has ended and has not been waited for.
     pub is_zombie: bool,
-    /// Faults without I/O, its own and those of children that were waited for.
+    /// Faults without I/O: its own, and those of children it waited for.
     pub minor_faults: [u64; 2],
     pub major_faults: [u64; 2],
-    /// Time in programs in clock ticks, likewise.
+    /// CPU time in user mode in clock ticks, likewise.
     pub user_ticks: [u64; 2],
-    /// Time in the kernel in clock ticks, likewise.
+    /// CPU time in the kernel in clock ticks, likewise.
     pub system_ticks: [u64; 2],
     pub n_threads: u64,
-    /// When it began, in clock ticks since the start of the machine: tells it from another with the same number.
+    /// Start time in clock ticks since boot; distinguishes it from other processes with the same number.
     pub started: u64,
     pub rss_pages: u64,
-    /// Time that this thread waited for block I/O, in clock ticks; since Linux 2.6.18. For a process it is that of its
-    /// first thread alone.
+    /// Time that this thread waited for block I/O, in clock ticks; since Linux 2.6.18. For a process, only that of its
+    /// first thread.
     pub delay_ticks: Option<u64>,
 }
 
-/// Reads `/proc/PID/stat`. The name may hold spaces and brackets; what comes after its last bracket is numbers.
+/// Reads `/proc/PID/stat`. The name may contain spaces and brackets; only numbers follow its last bracket.
 pub fn parse_stat(text: &str) -> Option<Stat> {
     let mut words = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = words.next()?;
-    // Fields are numbered from 1 in the manual; the parent is the fourth.
+    // The manual numbers fields from 1; the parent is the fourth.
     let fields: Vec<i64> = words.map_while(|word| word.parse::<i128>().ok()).map(|n| n as i64).collect();
     let at = |number: usize| fields.get(number - 4).map(|value| (*value).max(0) as u64);
     let both = |number: usize, of_children: usize| Some([at(number)?, at(of_children)?]);

@@ -1,4 +1,4 @@
-//! The columns that a disk has on this machine.
+//! The columns of a disk on this machine.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ fn a_disk_at_work_has_sizes_waits_and_both_queues() {
     let Some(load) = Load::new(8) else { return };
     let options = Options { processes: Processes::None, gpu: false, ..Options::default() };
     let sampler = Sampler::start(options).unwrap();
-    // The kernel counts busy time in clock ticks of some milliseconds, which a fast disk ends in between.
+    // The kernel counts busy time in clock ticks of some milliseconds; a fast disk finishes requests in between.
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(300) {
         load.write();
@@ -24,6 +24,6 @@ fn a_disk_at_work_has_sizes_waits_and_both_queues() {
     {
         assert!(value(quantity).is_some_and(|value| value > 0.0), "{quantity}: {:?}", value(quantity));
     }
-    assert!(value("queue_busy") >= value("queue_mean"), "the mean while busy is not below the mean over all time");
+    assert!(value("queue_busy") >= value("queue_mean"), "the mean while busy is at least the mean over all time");
     assert!(series.columns.iter().all(|column| !column.name.starts_with("process.")));
 }

@@ -1,4 +1,4 @@
-//! The kernel's own counters are the truth: what was moved is in the series, to the byte where the kernel says it.
+//! Compares the series with the kernel's counters, to the byte if the kernel counts bytes.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn bytes_written_past_the_cache_are_those_of_the_process_and_among_those_of_the_
     let series = sampler.stop();
     let by_process = series.total("process.write_bytes_per_s").unwrap().round();
     assert!(by_process >= load.bytes(), "{by_process}");
-    // A page or two of the file system's own: the file's time of change.
+    // The file system adds a page or two, for the file's modification time.
     assert!(by_process <= load.bytes() + 65_536.0, "{by_process}");
     let by_calls = series.total("process.wchar_bytes_per_s").unwrap().round();
     assert_eq!(by_calls, load.bytes());
@@ -45,7 +45,7 @@ fn bytes_read_past_the_cache_are_those_of_the_process() {
     let series = sampler.stop();
     let total = |name: &str| series.total(name).unwrap().round();
     assert_eq!(total("process.read_bytes_per_s"), load.bytes());
-    // The sampler's own reading of the kernel's files is left out.
+    // The sampler's own reads of the kernel's files are excluded.
     assert_eq!(total("process.rchar_bytes_per_s"), load.bytes());
     assert_eq!(total("process.read_calls_per_s"), 16.0);
 }
@@ -57,7 +57,7 @@ fn the_disk_did_in_sum_what_its_counters_say() {
     let outer = sectors(&load.disk);
     let sampler = Sampler::start(every(10)).unwrap();
     let inner = sectors(&load.disk);
-    // However fast the disk is, the load goes on through several samples.
+    // However fast the disk is, the load lasts for several samples.
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(100) {
         load.write();
@@ -68,7 +68,7 @@ fn the_disk_did_in_sum_what_its_counters_say() {
     let outer = (sectors(&load.disk).0 - outer.0, sectors(&load.disk).1 - outer.1);
     let total = |quantity: &str| series.total(&format!("disk.{}.{quantity}", load.disk)).unwrap() / 512.0;
     let between = |value: f64, low: u64, high: u64| {
-        assert!((low as f64 - 0.5..=high as f64 + 0.5).contains(&value), "{value} is not in {low}..={high}");
+        assert!((low as f64 - 0.5..=high as f64 + 0.5).contains(&value), "{value} is outside {low}..={high}");
     };
     between(total("read_bytes_per_s"), inner.0, outer.0);
     between(total("write_bytes_per_s"), inner.1, outer.1);
@@ -96,7 +96,7 @@ fn a_busy_thread_is_one_core_of_this_process() {
     let series = sampler.stop();
     let of = |name: &str| series.total(name).unwrap() / 100.0;
     let counted = of("process.user_percent") + of("process.system_percent");
-    // The kernel counts in hundredths of a second, user and system time rounded each for itself.
+    // The kernel counts in hundredths of a second, and rounds user and system time separately.
     assert!((counted - spent).abs() < 0.05, "{counted} s counted, {spent} s spent");
     let busy = series.total("cpu.busy_cores").unwrap();
     assert!(busy > spent - 0.1, "{busy} s on all cores, {spent} s here");

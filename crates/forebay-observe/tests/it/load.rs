@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forebay_testing::{Reason, not_run};
 
-/// One test at a time: each counts what this process does.
+/// One test at a time: each counts the I/O of this process.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -15,17 +15,18 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 
 const BLOCK: usize = 1 << 20;
 
-/// A file whose blocks are there already, to be written over past the page cache.
+/// A file whose blocks are already allocated, to be overwritten past the page cache.
 pub(crate) struct Load {
     file: File,
-    /// The whole disk that the file's partition lies on.
+    /// The whole disk under the file's partition.
     pub(crate) disk: String,
     n_blocks: usize,
     _dir: tempfile::TempDir,
 }
 
 impl Load {
-    /// A file of so many MiB in the target folder; `None`, and a word why, where that is on no disk.
+    /// A file of `n_blocks` MiB in the target folder; reports the test as not run and returns `None` if no disk is
+    /// under it.
     pub(crate) fn new(n_blocks: usize) -> Option<Self> {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let Some(disk) = disk_of(dir.path()) else {
@@ -52,7 +53,7 @@ impl Load {
 
     /// Writes the whole file and waits for the disk.
     pub(crate) fn write(&self) {
-        // Direct I/O wants its memory aligned to blocks of the device.
+        // Direct I/O needs memory aligned to blocks of the device.
         let memory = vec![1_u8; BLOCK + 4096];
         let block = &memory[memory.as_ptr().align_offset(4096)..][..BLOCK];
         for index in 0..self.n_blocks {
@@ -70,7 +71,7 @@ impl Load {
     }
 }
 
-/// The name of the whole disk that a folder lies on.
+/// The name of the whole disk under a folder.
 fn disk_of(dir: &Path) -> Option<String> {
     let device = dir.metadata().unwrap().dev();
     let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));

@@ -1,4 +1,4 @@
-//! The sampler beside the kernel's own counters and beside iostat and dstat.
+//! Compares the sampler with the kernel's own counters, iostat and dstat.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Ticks: when they are taken, what a late one says, and what they cost.
+//! Ticks: when they are taken, how late ones are marked, and what they cost.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ fn options(interval_ms: u64) -> Options {
     Options { interval: Duration::from_millis(interval_ms), gpu: false, ..Options::default() }
 }
 
-/// Samples until so many rows have come.
+/// Samples until `n_rows` rows have arrived.
 fn rows(interval_ms: u64, n_rows: usize, mut at_row: impl FnMut(&Row<'_>) + Send + 'static) -> Series {
     let (tell, told) = channel();
     let sink = move |row: &Row<'_>| {
@@ -51,11 +51,11 @@ fn a_tick_that_comes_late_says_so_and_those_missed_are_left_out() {
         }
     });
     assert!(!series.notes.iter().any(|note| note.starts_with("rows are shorter")), "{:?}", series.notes);
-    // The second tick is due at 200 ms and the sink is not done before 530.
+    // The second tick is due at 200 ms, but the sink is busy until 530 ms.
     assert!(series.late_s[1] >= 0.3, "{:?}", series.late_s);
     assert!(series.is_late(1));
     let third = ((series.time_s[2] - series.late_s[2]) / 0.1).round();
-    assert!(third >= 6.0, "not in a bunch: {:?}", series.time_s);
+    assert!(third >= 6.0, "missed ticks are skipped: {:?}", series.time_s);
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn a_sampler_that_is_dropped_ends_its_thread() {
     let sampler = Sampler::start(options(3_600_000)).unwrap();
     assert_eq!(names(), before + 1);
     drop(sampler);
-    // The thread has been joined; the kernel may list it for a moment more.
+    // The thread has been joined; the kernel may list it a moment longer.
     let start = Instant::now();
     while names() != before {
-        assert!(start.elapsed() < Duration::from_secs(10), "the thread is still there");
+        assert!(start.elapsed() < Duration::from_secs(10), "the thread still exists");
     }
 }
 
@@ -143,7 +143,7 @@ fn a_tick_costs_less_than_five_milliseconds_of_a_core() {
     let spent = spent.lock().unwrap();
     let n_ticks = spent.len() - 1;
     let per_tick_s = (spent[n_ticks] - spent[0]) / n_ticks as f64;
-    // At one tick a second, half a percent of a core.
+    // At one tick per second, half a percent of a core.
     assert!(per_tick_s > 0.0 && per_tick_s < 0.005, "{per_tick_s} s");
 }
 

@@ -1,8 +1,8 @@
-//! iostat and dstat over the same time: their totals lie between ours over what they surely and what they possibly saw.
+//! Compares with iostat and dstat: their totals lie between our sums over the time they surely and possibly observed.
 //!
-//! A tool that began at an unknown moment after it was started, and ended at an unknown moment before it was seen to have
-//! ended, saw at least what happened in between and at most what happened in all. The disk's counters only grow, so its
-//! sum lies between our sums over those two times, whatever else the disk was doing.
+//! A tool starts observing at an unknown moment after it was started, and ends at an unknown moment before its exit was
+//! seen. It saw at least the activity in between and at most all of it. The disk's counters only grow, so the tool's
+//! sum lies between our sums over those two times, whatever else the disk did.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use forebay_testing::{Reason, not_run};
 
 use crate::load::{Load, alone};
 
-/// Half a row more on either side, for the time that a reading takes.
+/// Half a row more at each end, for the duration of a reading.
 const SLACK_S: f64 = 0.01;
 /// The tools measure their own interval in hundredths of a second.
 const TOLERANCE: f64 = 0.03;
 
-/// A series of the time that a tool watched, and the times between which it surely and possibly did.
+/// A series over the run of a tool, and the times during which the tool surely and possibly observed.
 struct Beside {
     series: Series,
     disk: String,
@@ -28,7 +28,7 @@ struct Beside {
     possibly: (f64, f64),
 }
 
-/// Runs a tool that watches for so many seconds, with a load on the disk meanwhile.
+/// Runs a tool that observes for `seconds`, with a load on the disk meanwhile.
 fn beside(load: &Load, seconds: f64, start: impl FnOnce() -> Option<Child>) -> Option<Beside> {
     let options =
         Options { interval: Duration::from_millis(20), processes: Processes::None, gpu: false, ..Options::default() };
@@ -55,7 +55,7 @@ fn beside(load: &Load, seconds: f64, start: impl FnOnce() -> Option<Child>) -> O
 }
 
 impl Beside {
-    /// Our sum of a rate, over what the tool surely saw and what it possibly saw.
+    /// Our sums of a rate, over the time that the tool surely observed and the time that it possibly observed.
     fn sums(&self, quantity: &str) -> (f64, f64) {
         let values = self.series.values(&format!("disk.{}.{quantity}", self.disk)).unwrap();
         let (mut low, mut high) = (0.0, 0.0);
@@ -72,14 +72,14 @@ impl Beside {
         (low, high)
     }
 
-    /// Whether a sum of the tool's rates, one for each of its seconds, fits. On a loaded machine a second of theirs was
-    /// longer than one, at most by what the tool took too long in all; an amount is then greater than the rate.
+    /// Whether the sum of the tool's rates, one per second of its own, fits. On a loaded machine the tool's seconds
+    /// were longer than a second, at most by the tool's total excess; amounts are then greater than rates.
     fn agrees(&self, quantity: &str, theirs: f64) {
         let (low, high) = self.sums(quantity);
         let longest_s = 1.0 + (self.possibly.1 - self.possibly.0) - (self.surely.1 - self.possibly.0);
         let low = low / longest_s;
         let range = low * (1.0 - TOLERANCE) - 1e-2..=high * (1.0 + TOLERANCE) + 1e-2;
-        assert!(range.contains(&theirs), "{quantity}: {theirs} is not in {range:?}\n{}", self.output);
+        assert!(range.contains(&theirs), "{quantity}: {theirs} is outside {range:?}\n{}", self.output);
     }
 }
 
@@ -97,7 +97,7 @@ fn iostat_saw_the_same_requests_bytes_queue_and_busy_time() {
     let head = lines.iter().find(|words| words.first().is_some_and(|word| word.starts_with("Device"))).unwrap();
     let ticks: Vec<&Vec<&str>> = lines.iter().filter(|words| words.first() == Some(&load.disk.as_str())).collect();
     assert_eq!(ticks.len(), 3, "{}", both.output);
-    // Three ticks of a second each: a sum of rates is an amount.
+    // Three ticks of one second each: a sum of rates is an amount.
     let sum = |name: &str| -> f64 {
         let index = head.iter().position(|word| *word == name).unwrap();
         ticks.iter().map(|tick| tick[index].parse::<f64>().unwrap()).sum()
@@ -108,7 +108,7 @@ fn iostat_saw_the_same_requests_bytes_queue_and_busy_time() {
     both.agrees("write_bytes_per_s", sum("wkB/s") * 1024.0);
     both.agrees("queue_mean", sum("aqu-sz"));
     both.agrees("util_percent", sum("%util"));
-    assert!(sum("wkB/s") * 1024.0 > load.bytes(), "the load is in it");
+    assert!(sum("wkB/s") * 1024.0 > load.bytes(), "the load is included");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn dstat_saw_the_same_bytes() {
     let Some(load) = Load::new(16) else { return };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("dstat.csv");
-    // Debian's dstat uses a module that it does not import when it writes CSV; it is given to it.
+    // Debian's dstat uses a module that it does not import when it writes CSV; import it here.
     let program = "import shutil, sys, types; types.ListType = list; types.TupleType = tuple\n\
         exec(compile(open(shutil.which('dstat')).read(), 'dstat', 'exec'))";
     let dstat = || {
@@ -133,7 +133,7 @@ fn dstat_saw_the_same_bytes() {
             .map_err(|error| not_run(Reason::NoProgram, format!("python3: {error}")))
             .ok()
     };
-    // Four rows, of which the first is the mean since the machine started.
+    // Four rows, of which the first is the mean since boot.
     let Some(both) = beside(&load, 3.0, dstat) else { return };
     let text = std::fs::read_to_string(&path).unwrap();
     let rows = text.lines().skip_while(|line| *line != "\"read\",\"writ\"").skip(2);
@@ -144,5 +144,5 @@ fn dstat_saw_the_same_bytes() {
     assert_eq!(rows.len(), 3, "{text}");
     both.agrees("read_bytes_per_s", rows.iter().map(|row| row.0).sum());
     both.agrees("write_bytes_per_s", rows.iter().map(|row| row.1).sum());
-    assert!(rows.iter().map(|row| row.1).sum::<f64>() > load.bytes(), "the load is in it");
+    assert!(rows.iter().map(|row| row.1).sum::<f64>() > load.bytes(), "the load is included");
 }

@@ -1,8 +1,8 @@
-//! What every worker is doing, and for how long it has.
+//! The current activity of every worker, and since when.
 //!
-//! A worker owns a ledger: the activity it is in, since when, and the time spent in each so far. Entering the next
-//! activity costs one clock reading. The consumer reads all ledgers at the start and at the end of a wait; the
-//! difference is what the stall is charged to.
+//! A worker owns a ledger: its current activity, when that began, and the total time per activity. Switching activities
+//! costs one clock reading. The consumer reads all ledgers at the start and at the end of a wait and charges the stall
+//! to the difference.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ pub enum Activity {
     /// Checking and decoding a sample, or running the user's function.
     Decoding,
     Resizing,
-    /// Spending the time that a workload says its own work on a sample takes, asleep.
+    /// Sleeping for the time that a workload specifies as processing time of a sample.
     Preprocessing,
-    /// Waiting for a free place in a batch: the consumer is slower, or asks for no prefetch.
+    /// Waiting for a free slot: the consumer is slower, or there is no prefetch.
     WaitingForSlot,
     WaitingForBytes,
-    /// A reader waiting for a decoder to give a buffer back.
+    /// A reader waiting for a decoder to return a buffer.
     WaitingForDecoder,
-    /// Not needed: the data is at its end, or the tuner rests this thread.
+    /// Not needed: the data has ended, or the tuner has paused this thread.
     Idle,
 }
 
 impl Activity {
-    /// All of them, in the order of the path a sample takes.
+    /// All activities, in the order in which a sample passes them.
     pub const ALL: [Self; 9] = [
         Self::Opening,
         Self::Reading,
@@ -45,7 +45,7 @@ impl Activity {
         Self::Idle,
     ];
 
-    /// As records spell it: stored, so it must not change.
+    /// The name in records; it is stored, so it must not change.
     pub fn name(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -75,7 +75,7 @@ impl Times {
         self.0.iter().sum()
     }
 
-    /// Seconds by name, for records. Preprocessing is named where there was any.
+    /// Seconds by name, for records. Preprocessing is included only if there was any.
     pub fn seconds(&self) -> BTreeMap<String, f64> {
         let is_named = |a: &&Activity| **a != Activity::Preprocessing || self.ns(**a) > 0;
         Activity::ALL.iter().filter(is_named).map(|a| (a.name().to_owned(), self.ns(*a) as f64 / 1e9)).collect()
@@ -85,7 +85,7 @@ impl Times {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
     }
 
-    /// The time added since an earlier snapshot.
+    /// The time since an earlier snapshot.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut left = *self;
         left.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
@@ -101,11 +101,11 @@ impl FromIterator<(Activity, u64)> for Times {
     }
 }
 
-/// One worker's account. Written by that worker alone; read by the consumer.
+/// The ledger of one worker. Only that worker writes it; the consumer reads it.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Ledger {
-    /// Odd while the owner writes, so a reader notices a torn snapshot and reads again.
+    /// Odd while the owner writes; a reader that sees a torn snapshot reads again.
     version: AtomicU32,
     doing: AtomicU8,
     since_ns: AtomicU64,
@@ -134,7 +134,7 @@ impl Ledger {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The account as of `now_ns`, the current activity's running time included.
+    /// The times as of `now_ns`, including the running time of the current activity.
     pub(crate) fn read(&self, now_ns: u64) -> Times {
         loop {
             let version = self.version.load(Ordering::Acquire);
@@ -154,7 +154,7 @@ impl Ledger {
     }
 }
 
-/// The only writer of a worker's ledger.
+/// The writer of a worker's ledger; there is only one.
 pub struct Stopwatch {
     ledger: Arc<Ledger>,
     clock: Arc<dyn Clock>,
@@ -166,7 +166,7 @@ impl Stopwatch {
         Self { ledger, clock, doing: Activity::Idle }
     }
 
-    /// From now on this worker does `activity`.
+    /// Switches the worker to `activity`.
     pub fn enter(&mut self, activity: Activity) {
         if self.doing != activity {
             self.doing = activity;

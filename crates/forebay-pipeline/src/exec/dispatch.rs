@@ -1,4 +1,4 @@
-//! Handing out work: which sample goes into which slot, and how far ahead of the consumer.
+//! Distributing work: which sample goes into which slot, and how far ahead of the consumer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,23 +16,23 @@ use crate::stage::Sequence;
 const RUN_BYTES: u64 = 1 << 20;
 
 const NOBODY: u64 = u64::MAX;
-/// How often a stoppable consumer checks its flag: nothing wakes it when the flag is set.
+/// Interval at which a stoppable consumer checks its flag; setting the flag does not wake it.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);
 
 struct Desk {
     order: Box<dyn Sequence>,
-    /// An index taken from the order but not handed out yet.
+    /// An index taken from the order but not yet handed out.
     held: Option<u32>,
     next: u64,
     /// Slots below this one may be claimed.
     limit: u64,
-    /// What the limit would be if the ring had room.
+    /// The limit if the ring had enough room.
     wanted: u64,
-    /// Set once the order is at its end: how many slots there are in all.
+    /// Total number of slots, once the order has ended.
     end: Option<u64>,
     /// Slots below this one are free again.
     released: u64,
-    /// Released out of turn: start and end.
+    /// Slots released out of order: start and end.
     released_early: BTreeMap<u64, u64>,
 }
 
@@ -40,15 +40,16 @@ pub(crate) struct Dispatch {
     pub(crate) ring: Ring,
     desk: Mutex<Desk>,
     may_claim: Condvar,
-    /// Where workers wait that the tuner has paused: separate, so that they are not woken for every batch.
+    /// Where workers wait that the tuner has paused; separate, so a new batch does not wake them.
     rest_is_over: Condvar,
-    /// The thread that sleeps for a slot. It is woken without a lock it might hold while it is not running.
+    /// The thread that waits for a slot. Unparking it takes no lock, since it might hold the lock while it is not
+    /// running.
     consumer: Mutex<Option<Thread>>,
     awaited: AtomicU64,
     closed: AtomicBool,
     next_slot: AtomicU64,
     failures: Mutex<HashMap<u64, FailedSample>>,
-    /// Workers with a number below this are active.
+    /// Workers with a lower number are active.
     pub(crate) active: AtomicUsize,
     pub(crate) bytes_read: AtomicU64,
 }
@@ -61,7 +62,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Takes over samples `range` of another claim.
+    /// Copies samples `range` of another claim.
     pub(crate) fn take_part(&mut self, whole: &Self, range: std::ops::Range<usize>) {
         self.first_slot = whole.first_slot + range.start as u64;
         self.samples.clear();
@@ -71,9 +72,9 @@ impl Claim {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClaimSize {
-    /// The most samples that are fetched together.
+    /// Maximum number of samples that are fetched together.
     pub(crate) samples: usize,
-    /// How many workers share what may be claimed, so that none takes it all.
+    /// Number of workers that share the claimable samples, so none takes all of them.
     pub(crate) sharers: usize,
 }
 
@@ -100,7 +101,7 @@ impl Dispatch {
         self.desk.lock().expect("no holder of this lock panics")
     }
 
-    /// The next piece of work for worker `number`, or `false` when there is none any more.
+    /// The next piece of work for worker `number`, or `false` if none is left.
     pub(crate) fn claim(
         &self,
         number: usize,
@@ -139,12 +140,12 @@ impl Dispatch {
         !claim.samples.is_empty()
     }
 
-    /// In first-come order a slot is given when a sample's bytes have arrived, not before.
+    /// In first-come order, a sample gets its slot only when its bytes have arrived.
     pub(crate) fn next_slot(&self) -> u64 {
         self.next_slot.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Publishes a slot and wakes the consumer if it sleeps for this one.
+    /// Publishes a slot and wakes the consumer if it waits for this one.
     pub(crate) fn finish(&self, slot: u64, sample: u32, outcome: Result<i64, SampleError>, index: &Index) {
         match outcome {
             Ok(label) => self.ring.finish(slot, sample, label, SlotState::Good),
@@ -179,22 +180,22 @@ impl Dispatch {
         failures.remove(&slot).expect("a hole is published after its failure was filed")
     }
 
-    /// Sleeps until `slot` is finished, or it is known that the order ends before it, or `stop` is set.
+    /// Blocks until `slot` is finished, the order is known to end before it, or `stop` is set.
     pub(crate) fn wait_for(&self, slot: u64, stop: Option<&AtomicBool>) {
         self.register(slot);
         while self.is_missing(slot) {
             match stop {
                 None => thread::park(),
                 Some(stop) if stop.load(Ordering::Relaxed) => break,
-                // Nobody wakes a sleeper when the flag is set.
+                // Setting the flag wakes nobody.
                 Some(_) => thread::park_timeout(LOOK_FOR_STOP),
             }
         }
         self.awaited.store(NOBODY, Ordering::SeqCst);
     }
 
-    /// Lets the calling thread be unparked when `slot` is finished, or it is known that the order ends before it; `false` where that is
-    /// so already.
+    /// Registers the calling thread to be unparked when `slot` is finished or the order is known to end before it;
+    /// returns `false` if that is already the case.
     pub(crate) fn wake_for(&self, slot: u64) -> bool {
         self.register(slot);
         let is_missing = self.is_missing(slot);
@@ -204,7 +205,7 @@ impl Dispatch {
         is_missing
     }
 
-    /// Whether the slot that was last asked for is still missing; the calling thread is the one that is unparked then.
+    /// Whether the slot requested last is still missing. The thread to unpark must be the calling one.
     pub(crate) fn awaits_still(&self) -> bool {
         let slot = self.awaited.load(Ordering::SeqCst);
         if slot == NOBODY {
@@ -223,12 +224,13 @@ impl Dispatch {
         self.ring.state(slot) == SlotState::Pending && self.end().is_none_or(|end| slot < end)
     }
 
-    /// How many slots there are in all, once that is known.
+    /// Total number of slots, once known.
     pub(crate) fn end(&self) -> Option<u64> {
         self.desk().end
     }
 
-    /// Lets workers claim slots below `wanted`, now as far as the ring has room and then as it gets more; returns the new limit.
+    /// Lets workers claim slots below `wanted`: at once as far as the ring has room, later as it gets more. Returns the
+    /// new limit.
     pub(crate) fn raise_limit(&self, wanted: u64) -> u64 {
         let mut desk = self.desk();
         desk.wanted = desk.wanted.max(wanted);
@@ -244,7 +246,8 @@ impl Dispatch {
         }
     }
 
-    /// Slots `start..end` may be used again, once all before them may. Wakes workers that wait for room.
+    /// Releases slots `start..end` for reuse, once all slots before them are released. Wakes workers that wait for
+    /// room.
     pub(crate) fn release(&self, start: u64, end: u64) {
         let mut desk = self.desk();
         desk.released_early.insert(start, end);
@@ -262,7 +265,7 @@ impl Dispatch {
         self.wake_all();
     }
 
-    /// Hands out no more work and wakes sleeping workers, which then end.
+    /// Stops handing out work and wakes sleeping workers, which then end.
     pub(crate) fn close(&self) {
         let _desk = self.desk();
         self.closed.store(true, Ordering::Relaxed);
@@ -279,9 +282,9 @@ impl Desk {
         self.held.take().or_else(|| self.order.next())
     }
 
-    /// Takes the next samples: several files at once, or samples that lie side by side in a shard.
+    /// Takes the next samples: several files, or neighbouring samples of a shard.
     fn take_run(&mut self, size: ClaimSize, index: &Index, out: &mut Vec<u32>) {
-        // Half an even share: the claims become smaller towards the end, so that all workers end together.
+        // Half of an equal share: claims shrink towards the end, so all workers finish together.
         let parts = if size.sharers > 1 { 2 * size.sharers } else { 1 };
         let share = ((self.limit - self.next) as usize / parts).max(1);
         let most = size.samples.min(share);

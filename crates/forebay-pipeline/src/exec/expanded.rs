@@ -1,22 +1,22 @@
-//! The samples of a compressed shard, expanded: those that may be read, and nothing of the others.
+//! The samples of a decompressed shard, without those that may not be read.
 
 use forebay_format::Span;
 use forebay_format::tfrecord::{Compression, EXPANDED_LIMIT, Expander, RecordStream};
 
 use crate::error::SampleError;
 
-/// Samples of a shard, side by side.
+/// Samples of a shard, contiguous in memory.
 pub(crate) struct Expanded {
     bytes: Vec<u8>,
-    /// Where each sample lies in the expanded shard, and where in `bytes`; in order.
+    /// The offset of each sample in the decompressed shard and in `bytes`, in order.
     starts: Vec<(u64, usize)>,
 }
 
 impl Expanded {
-    /// Expands a TFRecord shard; records of more than `max_sample` bytes are passed over.
+    /// Decompresses a TFRecord shard; records of more than `max_sample` bytes are skipped.
     ///
     /// # Errors
-    /// When the stream is damaged. A damaged record ends the shard, as it did when it was indexed.
+    /// If the stream is damaged. A damaged record ends the shard, as it did during indexing.
     pub(crate) fn of_records(packed: &[u8], how: Compression, max_sample: u64) -> Result<Self, SampleError> {
         let mut stream = RecordStream::new(packed, how, EXPANDED_LIMIT);
         let (mut bytes, mut starts, mut frame) = (Vec::new(), Vec::new(), Vec::new());
@@ -40,10 +40,10 @@ impl Expanded {
         }
     }
 
-    /// Expands a shard whose samples lie at these places, in order.
+    /// Decompresses a shard whose samples lie at these spans, in order.
     ///
     /// # Errors
-    /// When the stream is damaged.
+    /// If the stream is damaged.
     pub(crate) fn of_spans(
         packed: &[u8],
         how: Compression,
@@ -60,7 +60,7 @@ impl Expanded {
         Ok(Self { bytes, starts })
     }
 
-    /// The sample of `len` bytes at an offset of the expanded shard.
+    /// The sample of `len` bytes at an offset of the decompressed shard.
     pub(crate) fn sample(&self, offset: u64, len: usize) -> Option<&[u8]> {
         let at = self.starts.binary_search_by_key(&offset, |(offset, _)| *offset).ok()?;
         let start = self.starts[at].1;
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(expanded.sample(0, 26), Some(&shard[..26]));
         assert_eq!(expanded.sample(26, 100_016), None);
         assert_eq!(expanded.sample(100_042, 36), Some(&shard[100_042..]));
-        assert!(Expanded::of_records(&packed[..packed.len() - 1], Compression::Gzip, 1000).is_err(), "cut off");
+        assert!(Expanded::of_records(&packed[..packed.len() - 1], Compression::Gzip, 1000).is_err(), "truncated");
     }
 
     #[test]
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(expanded.sample(200, 7), Some(&plain[200..207]));
         assert_eq!(expanded.sample(8, 5), None);
         let cut = &packed[..packed.len() - 1];
-        assert!(Expanded::of_spans(cut, Compression::Gzip, spans.into_iter()).is_err(), "cut off");
+        assert!(Expanded::of_spans(cut, Compression::Gzip, spans.into_iter()).is_err(), "truncated");
     }
 }

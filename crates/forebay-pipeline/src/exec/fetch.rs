@@ -1,4 +1,4 @@
-//! Getting samples' bytes: whole files, or runs of neighbouring records in one read.
+//! Fetching samples' bytes: whole files, or runs of neighbouring records in one read.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,15 +15,15 @@ use crate::error::SampleError;
 use crate::source::{Packing, Place, Source};
 use crate::stage_cache::Cache;
 
-/// Open shards a reading thread keeps: more than any sensible interleave, far fewer than a process may open.
+/// Open shards per reading thread: more than any sensible interleave, far below the process limit on open files.
 const OPEN_SHARDS: usize = 32;
 
 enum Piece {
     /// In one of the parcel's own buffers.
     Own { buffer: usize, start: usize, len: usize },
-    /// In a shard that is in memory as a whole.
+    /// In a shard that is in memory completely.
     Shard { shard: Arc<ShardBytes>, offset: u64, len: usize },
-    /// Nowhere: the finished sample is kept already, or its map reads for itself.
+    /// Not fetched: the finished sample is cached, or the map reads by itself.
     NotNeeded,
 }
 
@@ -41,12 +41,12 @@ impl ShardBytes {
     }
 }
 
-/// Bytes of the pieces that were read into the parcel's own buffers.
+/// Bytes that were read into the parcel's own buffers.
 fn own_bytes(pieces: &[Result<Piece, SampleError>]) -> u64 {
     pieces.iter().map(|piece| if let Ok(Piece::Own { len, .. }) = piece { *len as u64 } else { 0 }).sum()
 }
 
-/// A claim with its bytes. Recycled, so that its buffers are.
+/// A claim with its bytes. Reused, to keep its buffers.
 #[derive(Default)]
 pub(crate) struct Parcel {
     pub(crate) claim: Claim,
@@ -61,7 +61,7 @@ impl Parcel {
             Ok(Piece::Own { buffer, start, len }) => Ok(&self.buffers[*buffer].as_slice()[*start..*start + *len]),
             Ok(Piece::Shard { shard, offset, len }) => shard
                 .sample(*offset, *len)
-                .ok_or_else(|| SampleError::Refused("the shard has become shorter since it was indexed".to_owned())),
+                .ok_or_else(|| SampleError::Refused("the shard has shrunk since it was indexed".to_owned())),
             Ok(Piece::NotNeeded) => Ok(&[]),
             Err(error) => Err(error.clone()),
         }
@@ -79,10 +79,10 @@ impl Parcel {
     }
 }
 
-/// A shard that is in memory, or the reason why it could not be had.
+/// A shard in memory, or why it could not be loaded.
 type Loaded = OnceLock<Result<Arc<ShardBytes>, SampleError>>;
 
-/// Shards that are in memory as a whole, the most recently used ones.
+/// The most recently used shards that are in memory completely.
 pub(crate) struct ShardMemory {
     kept: Mutex<Vec<(u32, Arc<Loaded>)>>,
     most: usize,
@@ -93,7 +93,7 @@ impl ShardMemory {
         Self { kept: Mutex::new(Vec::new()), most: most.max(1) }
     }
 
-    /// Finds the shard or makes it: once, however many threads want it; different shards are made side by side.
+    /// Returns the shard, loading it if needed: once, however many threads want it. Different shards load in parallel.
     fn get(
         &self,
         file: u32,
@@ -122,7 +122,7 @@ impl ShardMemory {
 pub(crate) struct Fetcher {
     source: Source,
     cache: Option<Arc<Cache>>,
-    /// Finished samples, whose bytes need not be fetched.
+    /// Finished samples; their bytes need not be fetched.
     made: Option<Arc<Cache>>,
     memory: Arc<ShardMemory>,
     mapped: bool,
@@ -140,7 +140,7 @@ impl Fetcher {
         Self { source, cache, made, memory, mapped, open: Vec::new() }
     }
 
-    /// Fetches every sample of the parcel's claim; returns the bytes moved from storage.
+    /// Fetches all samples of the parcel's claim; returns the bytes moved from storage.
     pub(crate) fn fetch(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
         parcel.pieces.clear();
         if let Some(made) = &self.made
@@ -172,7 +172,7 @@ impl Fetcher {
         bytes
     }
 
-    /// All samples of the claim from the cache, or `None` when one is not there yet.
+    /// All samples of the claim from the cache, or `None` if one is missing there.
     fn fetch_cached(&mut self, cache: &Cache, parcel: &mut Parcel, watch: &mut Stopwatch) -> Option<u64> {
         watch.enter(Activity::Reading);
         let n = parcel.claim.samples.len();
@@ -220,8 +220,7 @@ impl Fetcher {
         Ok(buffer.len())
     }
 
-    /// The samples of a claim lie side by side: one read gets them all, but for those that are too large, which are not
-    /// read.
+    /// Fetches the neighbouring samples of a claim in one read, except those over the size limit.
     fn fetch_run(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
         let (index, max_sample) = (Arc::clone(&self.source.index), self.source.max_sample);
         let is_readable = |sample: &u32| index.places[*sample as usize].len <= max_sample;
@@ -317,7 +316,7 @@ impl Fetcher {
         for sample in &parcel.claim.samples {
             let place = place_of(sample);
             let (offset, len) = (place.offset, place.len as usize);
-            // A shard is not expanded for a sample that is too large.
+            // A sample over the size limit does not cause its shard to be decompressed.
             let piece = self.source.check_size(place).and_then(|()| {
                 let shard = shard.get_or_insert_with(|| self.memory.get(file, || make(file)));
                 shard.clone().map(|shard| Piece::Shard { shard, offset, len })

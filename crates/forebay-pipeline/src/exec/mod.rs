@@ -1,4 +1,4 @@
-//! How a plan runs: threads, the ring of batch slots, and the accounting of their time.
+//! Execution: threads, the ring of batch slots, and the accounting of time.
 
 pub(crate) mod activity;
 pub(crate) mod dispatch;

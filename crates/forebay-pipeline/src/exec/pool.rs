@@ -1,4 +1,4 @@
-//! Which threads an iterator has, and starting them.
+//! Choosing and starting the threads of an iterator.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,14 +8,14 @@ use super::worker::{Shared, run_decoder, run_fused, run_reader};
 use crate::dataset::{Batched, Threads};
 use crate::error::Error;
 
-/// Threads the tuner may go up to, per core: storage with latency wants more threads than there are cores.
+/// The tuner's limit on threads per core: storage with high latency needs more threads than there are cores.
 const TUNED_PER_CORE: usize = 8;
 
 pub(crate) struct Pool {
-    /// Threads that claim samples: workers that do both, or readers.
+    /// Threads that claim samples: workers that read and decode, or readers.
     pub(crate) claiming: usize,
     pub(crate) decoders: usize,
-    /// Claiming threads that are active at first.
+    /// Number of claiming threads that are active at first.
     pub(crate) active: usize,
     pub(crate) tuned: bool,
 }
@@ -44,10 +44,7 @@ impl Pool {
             match std::thread::Builder::new().name(name).spawn(run) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    return Err(Error::Plan {
-                        stage: "threads",
-                        reason: format!("a thread cannot be started: {error}"),
-                    });
+                    return Err(Error::Plan { stage: "threads", reason: format!("cannot start a thread: {error}") });
                 }
             }
             Ok(())

@@ -1,18 +1,18 @@
-//! The ring of slots in which batches come into being.
+//! The ring of slots that batches are built in.
 //!
-//! Workers write samples straight into slots; a batch is a run of consecutive slots and is handed to the consumer where
-//! it stands. Slots are numbered without end; slot `v` lies at physical place `v mod capacity`.
+//! Workers write samples straight into slots. A batch is a run of consecutive slots and is lent to the consumer in
+//! place. Slot numbers grow without end; slot `v` lies at physical place `v mod capacity`.
 //!
-//! A failed sample leaves a hole. The samples before it in the same batch are moved up by one place, so the batch starts
-//! one slot later and the samples after it stay where they are: a failure costs at most one batch of copying and leaves
-//! the order exactly that of the stream without the failed sample. A batch that would then straddle the end of the ring
-//! is made whole by moving its first part to the headroom in front of slot 0, which is touched for nothing else.
+//! A failed sample leaves a hole. The samples before it in the same batch move up by one place, so the batch starts one
+//! slot later and the samples after the hole stay in place. A failure costs at most the copy of one batch, and the
+//! order is that of the stream without the failed sample. If a batch then straddles the end of the ring, its first part
+//! moves to the headroom before slot 0, which has no other use.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use memmap2::{MmapMut, MmapRaw};
 
-/// What became of the sample in a slot.
+/// The outcome of the sample in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotState {
     /// Not finished; the consumer waits for it.
@@ -23,25 +23,25 @@ pub(crate) enum SlotState {
 
 /// Memory and state of all slots.
 ///
-/// A slot is written by the one worker that claimed it, and read by the consumer only after that worker has published it
-/// through `finished`; the consumer moves and lends only published slots.
+/// Only the worker that claimed a slot writes it; the consumer reads it after the worker has published it through
+/// `finished`. The consumer moves and lends only published slots.
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: MmapRaw,
     slot_bytes: usize,
     capacity: usize,
     headroom: usize,
-    /// `(v + 1) * 2 + hole` of the last sample finished in each place: a place needs no reset between laps.
+    /// `(v + 1) * 2 + hole` of the last sample finished at each place; so no reset is needed between laps.
     finished: Box<[AtomicU64]>,
     labels: Box<[AtomicI64]>,
     samples: Box<[AtomicU32]>,
 }
 
 impl Ring {
-    /// Room for `n_batches` batches of `batch` samples of `slot_bytes` bytes, and headroom for one more.
+    /// Allocates `n_batches` batches of `batch` samples of `slot_bytes` bytes, and headroom for one more.
     pub(crate) fn new(n_batches: usize, batch: usize, slot_bytes: usize) -> std::io::Result<Self> {
         let capacity = n_batches.checked_mul(batch).ok_or(std::io::ErrorKind::OutOfMemory)?;
-        // The headroom is whole pages, so that slot 0 stays page-aligned. It is not touched unless a batch straddles.
+        // The headroom consists of whole pages, to keep slot 0 page-aligned. It is touched only if a batch straddles.
         let headroom = batch.checked_mul(slot_bytes).and_then(|bytes| bytes.checked_next_multiple_of(4096));
         let total = headroom.and_then(|head| capacity.checked_mul(slot_bytes)?.checked_add(head));
         let (Some(headroom), Some(total)) = (headroom, total) else {
@@ -71,14 +71,14 @@ impl Ring {
         self.slot_bytes
     }
 
-    /// Where a slot lies in the ring, counted in slots; negative places are the headroom.
+    /// The place of a slot, in slots; the headroom has negative places.
     pub(crate) fn place(&self, slot: u64) -> i64 {
         (slot % self.capacity as u64) as i64
     }
 
     fn pointer(&self, place: i64) -> *mut u8 {
         let offset = self.headroom as i64 + place * self.slot_bytes as i64;
-        debug_assert!(offset >= 0 && place < self.capacity as i64, "place {place} is outside");
+        debug_assert!(offset >= 0 && place < self.capacity as i64, "place {place} is out of range");
         // SAFETY: places lie between minus one batch (the headroom) and the capacity, all within the mapping.
         unsafe { self.memory.as_mut_ptr().add(offset as usize) }
     }
@@ -89,18 +89,18 @@ impl Ring {
     /// The caller has claimed `slot` and not finished it yet, and holds no other reference to it.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn slot_mut(&self, slot: u64) -> &mut [u8] {
-        // SAFETY: the place lies within the mapping; by the caller's promise nobody else touches it.
+        // SAFETY: the place lies within the mapping; the caller guarantees exclusive access.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(self.place(slot)), self.slot_bytes) }
     }
 
-    /// Publishes a slot: whatever its worker wrote is now the consumer's.
+    /// Publishes a slot: its content now belongs to the consumer.
     pub(crate) fn finish(&self, slot: u64, sample: u32, label: i64, state: SlotState) {
         let place = self.place(slot) as usize;
         self.labels[place].store(label, Ordering::Relaxed);
         self.samples[place].store(sample, Ordering::Relaxed);
         let mark = (slot + 1) * 2 + u64::from(state == SlotState::Hole);
-        // Sequentially consistent, because the worker then looks whether the consumer waits for this very slot, while
-        // the consumer announces its wait and then looks at the slot: one of them must see the other.
+        // Sequentially consistent: the worker stores and then checks whether the consumer waits for this slot; the
+        // consumer announces its wait and then checks the slot. One of them must see the other.
         self.finished[place].store(mark, Ordering::SeqCst);
     }
 
@@ -121,8 +121,8 @@ impl Ring {
         self.samples[self.place(slot) as usize].load(Ordering::Relaxed)
     }
 
-    /// Moves the samples at `places` (ascending in the stream) up so that they end at slot `end - 1` without gaps, and
-    /// updates `places`. Only the consumer calls it, for samples that were published and not yet lent.
+    /// Moves the samples at `places` (ascending in the stream) up to end at slot `end - 1` without gaps, and updates
+    /// `places`. Only the consumer calls it, for samples that were published and not yet lent.
     pub(crate) fn compact(&self, places: &mut [i64], end: u64) {
         let mut target = self.place(end - 1);
         for place in places.iter_mut().rev() {
@@ -139,12 +139,12 @@ impl Ring {
         }
     }
 
-    /// The memory of `n` samples that stand without gaps from `place` on.
+    /// The memory of `n` contiguous samples from `place` on.
     ///
     /// # Safety
-    /// These slots are published, and are not claimed again while the slice lives.
+    /// These slots are published and are not claimed again while the slice lives.
     pub(crate) unsafe fn samples_at(&self, place: i64, n: usize) -> &[u8] {
-        // SAFETY: the run lies within the mapping; by the caller's promise nobody writes to it meanwhile.
+        // SAFETY: the run lies within the mapping; the caller guarantees that nobody writes to it meanwhile.
         unsafe { std::slice::from_raw_parts(self.pointer(place), n * self.slot_bytes) }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn fill(ring: &Ring, slot: u64, value: u8) {
-        // SAFETY: the test is single-threaded and takes one slot at a time.
+        // SAFETY: the test is single-threaded and uses one slot at a time.
         unsafe { ring.slot_mut(slot) }.fill(value);
         ring.finish(slot, u32::from(value), i64::from(value), SlotState::Good);
     }

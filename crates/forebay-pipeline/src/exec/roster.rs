@@ -1,20 +1,20 @@
-//! The threads of an iterator as the kernel's scheduler sees them.
+//! The threads of an iterator from the view of the kernel's scheduler.
 //!
-//! A ledger tells what a thread did and for how long by the wall clock. Where there are more threads than cores, part of that is
-//! waiting for a core; the scheduler knows how much.
+//! A ledger holds the wall-clock time of a thread's activities. If there are more threads than cores, part of that time
+//! is spent waiting for a core; the scheduler counts how much.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// What the scheduler counted for all threads of an iterator, in nanoseconds.
+/// The scheduler's counts for all threads of an iterator, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scheduled {
     pub running_ns: u64,
-    /// Ready to run, and waiting for a core.
+    /// Runnable, but waiting for a core.
     pub waiting_ns: u64,
 }
 
-/// Who is there, and the sums of those who have left.
+/// The running threads, and the sums of those that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Roster(Mutex<Register>);
 
@@ -22,11 +22,11 @@ pub(crate) struct Roster(Mutex<Register>);
 struct Register {
     threads: Vec<libc::pid_t>,
     left: Scheduled,
-    /// A thread was there of which the kernel did not tell.
+    /// The kernel did not report a thread's times.
     incomplete: bool,
 }
 
-/// A thread's entry; it is written off when dropped.
+/// The entry of a thread; dropping it adds the thread's times to the sums.
 pub(crate) struct Entry<'a> {
     roster: &'a Roster,
     thread: libc::pid_t,
@@ -37,16 +37,16 @@ impl Roster {
         self.0.lock().expect("no holder of this lock panics")
     }
 
-    /// Enters the calling thread, which from now on leaves the consumer its core when it is woken.
+    /// Registers the calling thread and keeps it from preempting the consumer when it wakes up.
     pub(crate) fn enter(&self) -> Entry<'_> {
         yield_when_woken();
-        // SAFETY: the call takes nothing and cannot fail.
+        // SAFETY: the call has no arguments and cannot fail.
         let thread = unsafe { libc::gettid() };
         self.lock().threads.push(thread);
         Entry { roster: self, thread }
     }
 
-    /// The sums of all threads so far; `None` where the kernel does not tell.
+    /// The sums of all threads so far; `None` if the kernel does not report them.
     pub(crate) fn scheduled(&self) -> Option<Scheduled> {
         let register = self.lock();
         let mut sum = register.left;
@@ -85,15 +85,16 @@ fn parse(text: &str) -> Option<Scheduled> {
     Some(Scheduled { running_ns, waiting_ns })
 }
 
-/// A batch thread does not take the core of the one that wakes it: the consumer, which has the accelerator to feed, goes on.
+/// Sets the batch policy: a batch thread does not preempt the thread that wakes it, here the consumer, which feeds the
+/// accelerator.
 fn yield_when_woken() {
-    // SAFETY: the call takes nothing but a number and writes nothing.
+    // SAFETY: the call takes only a number and writes nothing.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
-        // Somebody has chosen another way for the whole program.
+        // The user chose another policy for the whole program.
         return;
     }
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters are valid. Where it is refused, threads are scheduled as they were.
+    // SAFETY: the parameters are valid. If the call is refused, scheduling stays as it was.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
 }
 

@@ -1,31 +1,31 @@
-//! Finding how many threads are enough.
+//! Finding the number of threads that is enough.
 //!
-//! The number is doubled as long as that pays; then the smallest number is kept whose rate is within 5 % of the best: the
-//! knee of the curve. A consumer that does not wait needs no more threads, whatever the curve says.
+//! The tuner doubles the number of threads as long as that pays off, then settles on the smallest number whose rate is
+//! within 5 % of the best: the knee of the curve. If the consumer does not wait, no threads are added.
 
 use serde::{Deserialize, Serialize};
 
-/// A doubling that gains less than this is not worth its threads.
+/// Minimum gain from doubling the threads.
 const WORTHWHILE: f64 = 1.08;
-/// How far below the best rate the knee may lie.
+/// Minimum rate at the knee, relative to the best rate.
 const KNEE: f64 = 0.95;
-/// A level is measured for at least this long and this many batches, after one batch to settle.
+/// Each level is measured for at least this long and this many batches, after one batch to settle.
 const WINDOW_NS: u64 = 200_000_000;
 const WINDOW_BATCHES: u32 = 3;
-/// A consumer that waits for less than this fraction of the time is the bottleneck itself: more threads gain nothing.
+/// If the consumer waits for less than this fraction of the time, it is the bottleneck; more threads gain nothing.
 const FED: f64 = 0.02;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// The number of threads it settled on, or the one it is trying now.
+    /// The number of threads settled on, or currently being tried.
     pub threads: usize,
     pub settled: bool,
-    /// Every thread count tried, with its samples per second.
+    /// All thread counts tried, with their rates in samples per second.
     pub tried: Vec<(usize, f64)>,
 }
 
 impl Tuning {
-    /// The number to go on with: the one settled on, or the smallest near the best of what was tried so far.
+    /// The number of threads to keep: the one settled on, or the smallest near the best tried so far.
     pub fn best(&self) -> usize {
         if self.settled { self.threads } else { self.knee().unwrap_or(self.threads) }
     }
@@ -59,8 +59,8 @@ impl Tuner {
         &self.tuning
     }
 
-    /// A batch of `samples` was delivered at `now_ns`, the consumer having waited `wait_ns` in all so far. Returns the
-    /// new number of threads when it changes.
+    /// Called when a batch of `samples` is delivered at `now_ns`; `wait_ns` is the consumer's total wait so far.
+    /// Returns the new number of threads if it changes.
     pub(crate) fn observe(&mut self, now_ns: u64, wait_ns: u64, samples: u64) -> Option<usize> {
         if self.tuning.settled {
             return None;
@@ -101,7 +101,7 @@ impl Tuner {
 mod tests {
     use super::*;
 
-    /// Runs a tuner against a machine whose rate at `n` threads is given, with a consumer that always waits.
+    /// Runs a tuner on a simulated machine with a rate of `rate(n)` at `n` threads and a consumer that always waits.
     fn tune(most: usize, rate: impl Fn(usize) -> f64) -> Tuning {
         let mut tuner = Tuner::new(most);
         let (mut now, mut threads) = (0u64, 1);
@@ -111,7 +111,7 @@ mod tests {
                 threads = n;
             }
         }
-        assert_eq!(tuner.tuning.threads, threads, "what it says is what it set");
+        assert_eq!(tuner.tuning.threads, threads, "the reported number is the one set");
         tuner.tuning
     }
 

@@ -1,4 +1,4 @@
-//! The threads: workers that read and decode, or readers and decoders apart.
+//! The threads: workers that read and decode, or separate readers and decoders.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +17,14 @@ use crate::map::{Map, MapWorker, Sample};
 use crate::source::Source;
 use crate::stage_cache::Cache;
 
-/// What all threads of an iterator share.
+/// State shared by all threads of an iterator.
 pub(crate) struct Shared {
     pub(crate) dispatch: Dispatch,
     pub(crate) source: Source,
     pub(crate) map: Arc<dyn Map>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledgers: Vec<Arc<Ledger>>,
-    /// Slots follow the order of the samples; otherwise the order in which their bytes arrive.
+    /// Whether slots follow the order of the samples; otherwise they follow the order in which bytes arrive.
     pub(crate) deterministic: bool,
     pub(crate) claim_size: ClaimSize,
     pub(crate) made: Option<Arc<Cache>>,
@@ -42,7 +42,7 @@ impl Shared {
         self.dispatch.bytes_read.fetch_add(moved, Ordering::Relaxed);
     }
 
-    /// Makes every sample of the parcel and publishes it.
+    /// Makes and publishes all samples of the parcel.
     fn make_all(&self, parcel: &Parcel, worker: &mut Box<dyn MapWorker>, scratch: &mut Buffer, watch: &mut Stopwatch) {
         for (i, sample) in parcel.claim.samples.iter().enumerate() {
             if self.dispatch.is_closed() {
@@ -62,7 +62,7 @@ impl Shared {
         }
     }
 
-    /// The sample as it was made before, with its label in front of it.
+    /// The cached finished sample; its label is stored in front of it.
     fn recall(&self, sample: u32, slot: &mut [u8], scratch: &mut Buffer) -> Option<Result<i64, SampleError>> {
         match self.made.as_ref()?.get(sample, scratch) {
             Ok(false) => None,
@@ -72,7 +72,7 @@ impl Shared {
                     slot.copy_from_slice(bytes);
                     Some(Ok(i64::from_le_bytes(*label)))
                 }
-                _ => Some(Err(SampleError::Refused("the cache holds something else in its place".to_owned()))),
+                _ => Some(Err(SampleError::Refused("the cache holds a different entry for this sample".to_owned()))),
             },
         }
     }
@@ -94,7 +94,7 @@ impl Shared {
         match outcome {
             Ok(outcome) => outcome?,
             Err(panic) => {
-                // What the panic left in the worker is unknown: a fresh one takes over.
+                // The panic may have corrupted the worker; replace it.
                 *worker = self.map.worker();
                 return Err(SampleError::Panicked(message_of(panic.as_ref())));
             }
@@ -113,7 +113,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();
     }
-    panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "without a message".to_owned())
+    panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "no message".to_owned())
 }
 
 pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
@@ -142,7 +142,8 @@ pub(crate) fn run_fused(shared: &Shared, number: usize, mut fetcher: Fetcher) {
     watch.enter(Activity::Idle);
 }
 
-/// How many units of work a claim takes: one where they are long, several where claiming would cost a noticeable share of the time.
+/// Number of units of work per claim: one if they take long, several if claiming would cost a noticeable share of the
+/// time.
 struct Pace {
     units: usize,
 }
@@ -154,7 +155,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// A claim of this length makes the lock of the desk, some 100 ns under contention, a matter of percent.
+    /// Target length of a claim. It keeps the cost of the dispatcher's lock, some 100 ns under contention, below a few
+    /// percent.
     const CLAIM_NS: u64 = 50_000;
     const MOST: usize = 16;
 
@@ -194,7 +196,7 @@ pub(crate) fn run_decoder(shared: &Shared, ledger: usize) {
     watch.enter(Activity::Idle);
 }
 
-/// Parcels between readers and decoders: a fixed number, full or empty.
+/// A fixed number of parcels that circulate, full or empty, between readers and decoders.
 pub(crate) struct Exchange {
     inner: Mutex<Parcels>,
     has_full: Condvar,

@@ -1,8 +1,8 @@
-//! What is at a path.
+//! Finding out what a path holds.
 //!
-//! A single file is judged by its content. In a folder the names come first and content is looked at only where a name
-//! says nothing: opening a million files would cost more than an epoch, and an image that is empty or damaged must stay
-//! a sample of its folder, to fail under its own name when it is read. What is no sample is counted by kind.
+//! A single file is recognised by its content. In a folder, names come first and content is examined only if the name
+//! says nothing: opening a million files would take longer than an epoch, and an empty or damaged image must stay a
+//! sample of its folder and fail under its own name when it is read. Files that are not samples are counted by kind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
         for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
             let kind = match Kind::by_name(&entry.path) {
                 Some(kind) => kind,
-                // What cannot even be opened and has no data's name is none of ours.
+                // A file that cannot be opened and whose name is not that of data is not a sample.
                 None => kind_of_file(storage.as_ref(), &entry.path).map_or(Kind::Unknown, |(kind, _)| kind),
             };
             found.add(kind, entry.path, path);
@@ -55,20 +55,20 @@ fn refused(path: &Path, error: FormatError) -> Error {
     Error::Source { what: path.escaped().into_owned(), source: Some(Box::new(error)) }
 }
 
-/// Names of features were given for data that have none.
+/// The error if feature names were given for data without features.
 fn no_features(path: &Path, found: &str) -> Error {
     let what = format!("{}: only TFRecord records have named features, found {found}", path.escaped());
     Error::Source { what, source: None }
 }
 
-/// Why a single file is of no use.
+/// The error for a single file of an unsupported kind.
 fn not_known(path: &Path, head: &[u8]) -> Error {
-    let what = format!("{} is neither an image, nor a shard, nor a list: it is", path.escaped());
+    let what = format!("{}: expected images, a shard or a list, found", path.escaped());
     Error::Source { what: format!("{what} {}", image::describe(head)), source: None }
 }
 
-/// What a file's first bytes say, and these bytes. One without any is what its name says: a shard without a record, an
-/// image cut to nothing.
+/// The kind of a file by its first bytes, and these bytes. An empty file has the kind of its name: a shard without
+/// records or an empty image.
 fn kind_of_file(storage: &dyn Storage, path: &Path) -> Result<(Kind, Buffer), Error> {
     let object = storage.open(path)?;
     let len = object.len()?.min(Kind::HEAD_LEN as u64) as usize;
@@ -87,7 +87,7 @@ struct Found {
     tfrecord: Vec<PathBuf>,
     tar: Vec<PathBuf>,
     tensor: Vec<PathBuf>,
-    /// The first archive that is not read.
+    /// The first archive of an unsupported kind.
     packed: Option<(PathBuf, &'static str)>,
     left_out: LeftOut,
 }
@@ -129,7 +129,7 @@ impl Found {
             [_] => Source::tensor(storage, &tensor),
             several => {
                 let (path, found) = (path.escaped(), several.join(", "));
-                let what = format!("{path} holds several kinds at once ({found}): name one of its folders");
+                let what = format!("{path} mixes several kinds of data ({found}); pass one of its folders");
                 Err(Error::Source { what, source: None })
             }
         };
@@ -182,7 +182,7 @@ mod tests {
         let files: [(&str, &[u8]); 7] = [
             ("d/a/1.jpg", JPEG),
             ("d/a/2.WEBP", b"RIFF"),
-            ("d/a/3.avif", b"opened by nobody"),
+            ("d/a/3.avif", b"never opened"),
             ("d/a/4", b"\xff\x0a\xfa"),
             ("d/archive.zip", b"PK\x03\x04"),
             ("d/LICENSE", b"text"),
@@ -208,7 +208,7 @@ mod tests {
         let files: [(&str, &[u8]); 4] =
             [("d/1.jpg", JPEG), ("d/2.png", JPEG), ("d/x.tfrecord", &shard()), ("d/y.tar", b"")];
         let expected =
-            "d holds several kinds at once (2 images, 1 TFRecord shards, 1 tar shards): name one of its folders";
+            "d mixes several kinds of data (2 images, 1 TFRecord shards, 1 tar shards); pass one of its folders";
         assert_eq!(refusal(&files, "d"), expected);
     }
 
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(refusal(&[("x.tfrecord", b"")], "x.tfrecord"), "no samples in x.tfrecord");
         assert_eq!(refusal(&[("list", b"")], "list"), "no samples in the list list");
         let noise = refusal(&[("noise", &[0x81; 99])], "noise");
-        let wanted = "noise is neither an image, nor a shard, nor a list: it is 99 bytes beginning with";
+        let wanted = "noise: expected images, a shard or a list, found 99 bytes beginning with";
         assert!(noise.starts_with(wanted), "{noise}");
         let avif = refusal(&[("a.avif", b"\0\0\0\x10ftypavif\0\0\0\0")], "a.avif");
         assert_eq!(avif, "a.avif: AVIF is not supported");

@@ -18,10 +18,10 @@ pub(super) fn index(storage: Arc<dyn Storage>, dir: &Path) -> Result<Source, Err
     of_files(storage, files, dir)
 }
 
-/// An image's class is the folder it lies in.
+/// The class of an image is its folder.
 pub(super) fn of_files(storage: Arc<dyn Storage>, files: Vec<PathBuf>, dir: &Path) -> Result<Source, Error> {
     if files.is_empty() {
-        return Err(Error::Empty { what: format!("{}: it holds no images", dir.escaped()) });
+        return Err(Error::Empty { what: format!("{}: the folder contains no images", dir.escaped()) });
     }
     let mut folders: BTreeMap<&Path, u32> = files.iter().map(|file| (parent(file), 0)).collect();
     for (number, label) in folders.values_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Which features of a source's records hold image and label, decided by its first records.
+//! Choosing the features that hold image and label, by a source's first records.
 
 use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tfrecord::parse_frame;
@@ -7,8 +7,8 @@ use forebay_storage::{Buffer, Storage};
 
 use super::Index;
 
-/// By the first records of an index, as many as it takes. Those that are damaged, too large or cannot be read are passed
-/// over: what they hold is found when they are read for use.
+/// Examines as many of an index's first records as needed. Records that are damaged, too large or unreadable are
+/// skipped; their errors appear when they are read for use.
 pub(super) fn of_index(storage: &dyn Storage, index: &Index, given: &KeyNames) -> Result<Keys, Error> {
     let read = |place: &super::Place| {
         let mut buffer = Buffer::default();

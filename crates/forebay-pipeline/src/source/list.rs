@@ -1,4 +1,4 @@
-//! A text file with one `path label` line per sample, as the micro-benchmark of Chien et al. takes it.
+//! A text file with one `path label` line per sample, as in the micro-benchmark of Chien et al.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
     if let Err(error) = std::str::from_utf8(text)
         && !list::is_lines_of_bytes(text)
     {
-        let what = format!("{} is neither an image, nor a shard, nor a list: it is not text", path.escaped());
+        let what = format!("{}: expected images, a shard or a list, found data that is not text", path.escaped());
         return Err(Error::Source { what, source: Some(Box::new(error)) });
     }
     let base = path.parent().unwrap_or(Path::new(""));
@@ -38,19 +38,19 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
     Ok(Source::new(storage, Index::new(Packing::Files, files, places)))
 }
 
-/// Says of a text that is too large what it was taken for.
+/// Adds to the error of a text over the size limit that it was taken for a list.
 fn too_long(error: forebay_storage::Error) -> Error {
     match error {
         forebay_storage::Error::TooLarge { path, size, limit } => {
-            let what = format!("{} is too large for a list: {size}, limit {limit}", path.escaped());
+            let what = format!("{}: too large for a list: {size}, limit {limit}", path.escaped());
             Error::Source { what, source: None }
         }
         other => other.into(),
     }
 }
 
-/// Whether a word is no label and no part of a path either. Beside labels it is that sample which fails, and -1 is a way to
-/// say that there is no label.
+/// Whether a word is neither a label nor part of a path. If other lines have labels, only that sample fails; -1 is a
+/// way to say that there is no label.
 fn is_fault(misread: &list::Misread<'_>, is_labelled: bool, storage: &dyn Storage, base: &Path) -> bool {
     match misread.entry.label {
         Some(label) => label > 0,
@@ -94,10 +94,10 @@ mod tests {
         let memory = Memory::default();
         memory.insert("list", b"a.jpg\nb.jpg cat\n".to_vec());
         let error = index(Arc::new(memory.clone()), Path::new("list")).err().unwrap().to_string();
-        assert!(error.starts_with("list: the last word of line 2, \"cat\", is not a class number"), "{error}");
+        assert!(error.starts_with("list: line 2: expected a class number"), "{error}");
         memory.insert("large", b"a.jpg 0\nb.jpg 99999999999\n".to_vec());
         let error = index(Arc::new(memory.clone()), Path::new("large")).err().unwrap().to_string();
-        assert!(error.starts_with("large: the last word of line 2, \"99999999999\", is not a class number"), "{error}");
+        assert!(error.starts_with("large: line 2: expected a class number"), "{error}");
         memory.insert("b.jpg cat", b"an image".to_vec());
         let source = index(Arc::new(memory), Path::new("list")).unwrap();
         assert_eq!(source.files()[1], Path::new("b.jpg cat"));

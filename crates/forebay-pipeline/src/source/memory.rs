@@ -1,4 +1,4 @@
-//! Samples that are in memory already.
+//! Samples that are already in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Where samples come from: an index of them, made before the first one is read.
+//! Sources of samples. A source builds its index before the first sample is read.
 //!
-//! Knowing every sample's place beforehand is what makes orders exact and states small. For folders and lists the index
-//! is the list of files; for shards it is found by reading the frame headers alone.
+//! Knowing every sample's location beforehand makes orders exact and states small. For folders and lists the index is
+//! the list of files; for shards it is built from the frame headers alone.
 
 mod discover;
 mod folder;
@@ -25,14 +25,14 @@ use forebay_units::{Bytes, Fnv, PathText};
 
 use crate::error::{Error, SampleError};
 
-/// The label of a sample that has none.
+/// The label of a sample without one.
 pub const NO_LABEL: i64 = -1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: u64,
     pub(crate) label: i64,
-    /// How long it is; 0 for a whole file, whose length is found by reading it.
+    /// Length in bytes; 0 for a whole file, whose length is known only after reading it.
     pub(crate) len: u64,
     pub(crate) file: u32,
     /// Class folder or shard, for the stages that shuffle or interleave groups.
@@ -45,29 +45,29 @@ pub(crate) enum Packing {
     TfRecord,
     /// TFRecord frames in a compressed file, which can only be read as a whole.
     CompressedTfRecord(Compression),
-    /// WebDataset's convention: neighbouring entries of one base name are one sample.
+    /// WebDataset's convention: neighbouring entries with the same base name form a sample.
     Tar,
     /// The same in a compressed file, which can only be read as a whole.
     CompressedTar(Compression),
-    /// Decoded pixels, all samples of one shape.
+    /// Decoded pixels; all samples have the same shape.
     Tensor,
-    /// However their map finds them: it opens and reads for itself.
+    /// The map opens and reads the data by itself.
     Streamed,
 }
 
-/// All samples of a source, in its own order.
+/// All samples of a source, in the source's order.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) places: Vec<Place>,
     pub(crate) packing: Packing,
-    /// The first sample and the tables of each tensor shard; empty for everything else.
+    /// The first sample and the tables of each tensor shard; empty for other packings.
     pub(crate) tables: Vec<(u32, tensor::Tables)>,
-    /// Which features of TFRecord records hold image and label.
+    /// The features of TFRecord records that hold image and label.
     pub(crate) keys: Keys,
-    /// What is known of samples that have no place here.
+    /// Describes streamed samples, which have no entry in `places`.
     pub(crate) streamed: Option<streamed::Streamed>,
-    /// Made when it is first asked for: it walks over everything.
+    /// Computed on first use, since it visits all samples.
     fingerprint: OnceLock<u64>,
 }
 
@@ -81,13 +81,12 @@ impl Index {
         self.streamed.as_ref().map_or(self.places.len(), |streamed| streamed.n_slots as usize)
     }
 
-    /// Samples that lie in one slot of a batch.
+    /// Number of samples that share a slot of a batch.
     pub(crate) fn samples_per_slot(&self) -> usize {
         self.streamed.as_ref().map_or(1, |streamed| streamed.samples_per_slot)
     }
 
-    /// A number that differs when the samples' paths, places, labels or order differ. What is in the files is not part
-    /// of it.
+    /// A hash of the samples' paths, locations, labels and order. The contents of files are not part of it.
     pub(crate) fn fingerprint(&self) -> u64 {
         *self.fingerprint.get_or_init(|| self.hash(Path::new("")))
     }
@@ -96,7 +95,7 @@ impl Index {
         let mut hash = Fnv::default();
         for path in &self.files {
             hash.bytes(below(path, root).as_os_str().as_encoded_bytes());
-            // No path holds a zero, so that neighbours cannot be taken for each other's parts.
+            // No path contains a zero byte, so adjacent paths cannot be confused.
             hash.bytes(&[0]);
         }
         for place in &self.places {
@@ -105,7 +104,7 @@ impl Index {
             hash.bytes(&place.label.to_le_bytes());
             hash.bytes(&place.file.to_le_bytes());
         }
-        // The usual names leave the number as it was before there were others.
+        // Default names leave the hash as it was before names could be given.
         if let Some(image) = self.keys.image().filter(|name| *name != "image/encoded") {
             hash.bytes(image.as_bytes());
             hash.bytes(&[0]);
@@ -118,7 +117,7 @@ impl Index {
         hash.0
     }
 
-    /// The indices by group, groups in the order in which they first appear.
+    /// The indices by group, in order of each group's first appearance.
     pub(crate) fn grouped(&self, order: Vec<u32>) -> Vec<Vec<u32>> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut number_of = HashMap::new();
@@ -133,7 +132,7 @@ impl Index {
         groups
     }
 
-    /// A sample's display name: its path, and its offset in a shard.
+    /// A sample's display name: its path, with the offset for a sample of a shard.
     pub(crate) fn name_of(&self, sample: u32) -> String {
         if let Some(streamed) = &self.streamed {
             return (streamed.name_of)(sample);
@@ -155,12 +154,12 @@ pub struct Damaged {
     pub error: forebay_format::Error,
 }
 
-/// The part of a path below a folder.
+/// The part of a path below `dir`.
 fn below<'a>(path: &'a Path, dir: &Path) -> &'a Path {
     path.strip_prefix(dir).unwrap_or(path)
 }
 
-/// The group of samples of one label; those without one are with label 0.
+/// The group of a label; samples without a label share the group of label 0.
 fn group_of(label: i64) -> u32 {
     label.clamp(0, i64::from(u32::MAX)) as u32
 }
@@ -172,7 +171,7 @@ pub struct Source {
     pub(crate) index: Arc<Index>,
     classes: Arc<Vec<String>>,
     damaged: Arc<Vec<Damaged>>,
-    /// Features of a record that could each be its image, where it cannot be told which.
+    /// Features that could each be the image, if the choice is ambiguous.
     pub(crate) image_candidates: Arc<Vec<String>>,
     notes: Vec<String>,
     left_out: Arc<LeftOut>,
@@ -180,7 +179,7 @@ pub struct Source {
     pixels: Option<PixelShape>,
 }
 
-/// The shape of samples that are pixels already.
+/// The shape of samples that are already pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PixelShape {
     pub height: u32,
@@ -189,52 +188,53 @@ pub struct PixelShape {
 }
 
 impl Source {
-    /// What is at `path`: a folder of images or shards, an image, a shard, or a list. A file is recognised by its content;
-    /// in a folder, names come first.
+    /// Detects what is at `path`: a folder of images or shards, an image, a shard, or a list. A file is recognised by
+    /// its content; in a folder, names come first.
     ///
     /// # Errors
-    /// When nothing is there, or nothing that is recognised, or several kinds at once.
+    /// If the path does not exist, or contains nothing that is recognised, or several kinds of data.
     pub fn discover(storage: Arc<dyn Storage>, path: &Path) -> Result<Self, Error> {
         Self::discover_with(storage, path, &KeyNames::default())
     }
 
-    /// The same, with the names of the features that hold the image and the label of a TFRecord record.
+    /// Like [`discover`](Self::discover), with the names of the features that hold image and label of a TFRecord
+    /// record.
     ///
     /// # Errors
-    /// As [`discover`](Self::discover); also when names are given and the data are no TFRecord shards, or their first
-    /// records have no feature of that name and type.
+    /// As for [`discover`](Self::discover); also if names are given and the data are not TFRecord shards, or the first
+    /// records have no feature with that name and type.
     pub fn discover_with(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames) -> Result<Self, Error> {
         discover::discover(storage, path, given)
     }
 
-    /// Image files below a folder; the folder an image lies in is its class, classes are numbered in sorted order.
+    /// Image files below a folder. The class of an image is its folder; classes are numbered in sorted order.
     ///
     /// # Errors
-    /// When the folder cannot be listed or holds no images.
+    /// If the folder cannot be listed or contains no images.
     pub fn folder(storage: Arc<dyn Storage>, dir: &Path) -> Result<Self, Error> {
         folder::index(storage, dir)
     }
 
-    /// The files named in a list of `path label` lines; relative paths start at the list's folder.
+    /// The files named in a list of `path label` lines; relative paths are relative to the list's folder.
     ///
     /// # Errors
-    /// When the list cannot be read, is not text, or names no file.
+    /// If the list cannot be read, is not text, or names no file.
     pub fn list(storage: Arc<dyn Storage>, list: &Path) -> Result<Self, Error> {
         list::index(storage, list)
     }
 
-    /// TFRecord shards, plain or compressed as a whole.
+    /// TFRecord shards, uncompressed or compressed as a whole.
     ///
     /// # Errors
-    /// When a shard cannot be opened.
+    /// If a shard cannot be opened.
     pub fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
         shards::tfrecord(storage, shards, &KeyNames::default())
     }
 
-    /// Tar shards in WebDataset's convention, plain or compressed as a whole.
+    /// Tar shards in WebDataset's convention, uncompressed or compressed as a whole.
     ///
     /// # Errors
-    /// When a shard cannot be opened.
+    /// If a shard cannot be opened.
     pub fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
         shards::tar(storage, shards)
     }
@@ -242,26 +242,26 @@ impl Source {
     /// Pre-decoded tensor shards.
     ///
     /// # Errors
-    /// When a shard cannot be opened, or their shapes differ.
+    /// If a shard cannot be opened, or their shapes differ.
     pub fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
         shards::tensor(storage, shards)
     }
 
-    /// Samples that are in memory already, each with its label.
+    /// Samples that are already in memory, each with its label.
     pub fn memory(samples: Vec<(Vec<u8>, i64)>) -> Self {
         memory::index(samples)
     }
 
-    /// The first `n_samples` objects of a null storage: a source that costs nothing but the harness.
+    /// The first `n_samples` objects of a null storage, to measure the harness alone.
     pub fn null(storage: Null, n_samples: usize) -> Self {
         let places = (0..n_samples as u32).map(|file| Place { offset: 0, label: 0, len: 0, file, group: 0 }).collect();
         let files = (0..n_samples).map(Null::path_of).collect();
         Self::new(Arc::new(storage), Index::new(Packing::Files, files, places))
     }
 
-    /// Samples that the map opens and reads for itself: `n_slots` slots of `samples_per_slot` samples each. A
-    /// [`Sample`](crate::Sample) then has no bytes but the slot's number alone, and the slot has room for all of its
-    /// samples; a batch is a whole number of slots. `name_of` says what a slot is called, should it fail.
+    /// Samples that the map reads by itself: `n_slots` slots of `samples_per_slot` samples each. A
+    /// [`Sample`](crate::Sample) then has no bytes, only the slot's number, and the slot has room for all of its
+    /// samples; a batch consists of whole slots. `name_of` names a slot that fails.
     pub fn streamed(
         n_slots: u32,
         samples_per_slot: usize,
@@ -270,7 +270,7 @@ impl Source {
         streamed::index(n_slots, samples_per_slot, name_of)
     }
 
-    /// Why no image of a record can be decoded.
+    /// The error if the image feature is ambiguous.
     pub(crate) fn several_images(&self) -> Error {
         let candidates = self.image_candidates.to_vec();
         let what = self.index.files.first().map(|file| file.escaped().into_owned()).unwrap_or_default();
@@ -291,85 +291,94 @@ impl Source {
         }
     }
 
-    /// A number that differs when the samples' paths below `root`, places, labels or order differ: the same wherever the
-    /// whole was moved to.
+    /// A hash of the samples' paths below `root`, locations, labels and order; it does not change if the dataset is
+    /// moved.
     pub fn fingerprint_below(&self, root: &Path) -> u64 {
         self.index.hash(root)
     }
 
-    /// The same samples, read through another storage: a shaped or counted one.
+    /// The same samples, read through another storage, such as a shaped or counted one.
     #[must_use]
     pub fn with_storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = storage;
         self
     }
 
-    /// The same samples, of which those of more than `limit` bytes fail and are not read; [`MAX_SAMPLE_SIZE`] by default.
+    /// The same samples with another size limit; larger samples fail and are not read. Defaults to [`MAX_SAMPLE_SIZE`].
     #[must_use]
     pub fn with_max_sample_size(mut self, limit: Bytes) -> Self {
         self.max_sample = limit.0;
         self
     }
 
-    /// Refuses a sample that is too large to be read, where its size is known before it is.
+    /// Refuses a sample over the size limit before it is read, if its size is known.
     pub(crate) fn check_size(&self, place: &Place) -> Result<(), SampleError> {
         let (size, limit) = (Bytes(place.len), Bytes(self.max_sample));
         if size > limit { Err(SampleError::TooLarge { size, limit }) } else { Ok(()) }
     }
 
-    /// Where the samples of a file lie that are not too large to be read, in order.
+    /// The spans of a file's samples within the size limit, in order.
     pub(crate) fn spans_of(&self, file: u32) -> impl Iterator<Item = Span> {
-        // An index lists its files one after the other.
+        // An index lists the samples of each file together, in the order of files.
         let first = self.index.places.partition_point(|place| place.file < file);
         let places = self.index.places[first..].iter().take_while(move |place| place.file == file);
         let readable = places.filter(|place| self.check_size(place).is_ok());
         readable.map(|place| Span { offset: place.offset, len: place.len })
     }
 
-    /// How many samples there are; of streamed ones, how many slots.
+    /// Stored sizes of up to `most` samples, evenly spaced; those that cannot be found out are left out.
+    pub fn sizes(&self, most: usize) -> Vec<u64> {
+        let step = self.index.places.len().div_ceil(most.max(1)).max(1);
+        let size = |place: &Place| match self.index.packing {
+            Packing::Files => self.storage.size(&self.index.files[place.file as usize]).ok(),
+            _ => Some(place.len),
+        };
+        self.index.places.iter().step_by(step).filter_map(size).collect()
+    }
+
+    /// Number of samples; for streamed samples, number of slots.
     pub fn n_samples(&self) -> usize {
         self.index.len()
     }
 
-    /// The files or shards they lie in.
+    /// The files or shards that hold the samples.
     pub fn files(&self) -> &[PathBuf] {
         &self.index.files
     }
 
-    /// The names of the classes, by label, where the source has names.
+    /// The names of the classes, by label; empty if the source has none.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// How many classes there are, where that is known without reading samples: the labels of records and archives are not.
+    /// Number of classes, if known without reading samples; unknown for records and archives.
     pub fn n_classes(&self) -> Option<usize> {
         let largest = self.index.places.iter().map(|place| place.label).max();
         let by_label = largest.and_then(|label| usize::try_from(label).ok()).map(|label| label + 1);
         if self.classes.is_empty() { by_label } else { Some(self.classes.len()) }
     }
 
-    /// Shards that were cut off or damaged; the samples before the damage are part of the source.
+    /// Shards that are truncated or damaged; the samples before the damage are part of the source.
     pub fn damaged(&self) -> &[Damaged] {
         &self.damaged
     }
 
-    /// What a reader of results should know of the data: splits read together, labels that cannot be told, entries left
-    /// out.
+    /// Notes on the data for readers of results: splits that are read together, unknown labels, skipped entries.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Files of the folder that are none of the samples.
+    /// Files of the folder that are not samples.
     pub fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// The shape of the samples, when they are decoded already.
+    /// The shape of the samples, if they are already decoded.
     pub fn pixels(&self) -> Option<PixelShape> {
         self.pixels
     }
 
-    /// What the samples lie in: "files", "tfrecord", "tar", "tensor", "streamed".
+    /// The packing: "files", "tfrecord", "tar", "tensor", "streamed".
     pub fn packing(&self) -> &'static str {
         match self.index.packing {
             Packing::Files => "files",

@@ -1,4 +1,4 @@
-//! Indexing shards: the places of their samples, by reading headers alone.
+//! Indexing shards: locating their samples by reading headers alone.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
         Compression::None => Packing::TfRecord,
         other => Packing::CompressedTfRecord(other),
     };
-    // A compressed shard is expanded once, here, so its first records are looked at as they pass.
+    // A compressed shard is decompressed only once, here, so its first records are examined as they pass.
     let decided = RefCell::new(None);
     let (mut index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
         if compression == Compression::None {
@@ -42,7 +42,7 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
     let mut image_candidates = Vec::new();
     match decided {
         Ok(found) => index.keys = found,
-        // A map that takes records as they are needs no image; one that does is refused before the first sample.
+        // A map that takes any record does not need an image; a map that needs one is refused before the first sample.
         Err(FormatError::SeveralImages { candidates }) if given.is_empty() => image_candidates = candidates,
         Err(error) => {
             return Err(Error::Source { what: shards[0].escaped().into_owned(), source: Some(Box::new(error)) });
@@ -70,7 +70,7 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
             scanner = tar::SampleScanner::new(object.len()?);
             found = scan(&mut scanner, object, add)?;
         } else {
-            // How long it is when expanded is known only at its end.
+            // Its decompressed length is known only at its end.
             scanner = tar::SampleScanner::new(u64::MAX);
             found = scan_expanded(compression, object, &mut scanner, add)?;
         }
@@ -83,7 +83,7 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
     Ok(source)
 }
 
-/// What to say of entries whose contents are not read.
+/// The note on entries whose contents are not read.
 fn note_of(left_out: &[tar::Skipped]) -> Option<String> {
     let first = left_out.first()?;
     let more = match left_out.len() - 1 {
@@ -91,13 +91,13 @@ fn note_of(left_out: &[tar::Skipped]) -> Option<String> {
         n => format!(" and {n} more"),
     };
     let path = Path::new(OsStr::from_bytes(&first.path));
-    Some(format!("links and sparse files in tar archives are left out: {} ({}){more}", path.escaped(), first.what))
+    Some(format!("links and sparse files in tar archives are skipped: {} ({}){more}", path.escaped(), first.what))
 }
 
-/// Takes the place of each sample in turn.
+/// Receives the location of each sample in turn.
 type Add<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// What indexing one shard came to: fine, or damaged from some place on.
+/// The result of indexing a shard: `None`, or the damage that ends it.
 type Scan = Result<Option<FormatError>, Error>;
 
 fn build(
@@ -125,7 +125,7 @@ fn build(
     Ok((index, damaged))
 }
 
-/// Why there is not a single sample.
+/// The error if there is no sample at all.
 fn nothing_in(shards: &[PathBuf], damaged: Vec<Damaged>) -> Error {
     match damaged.into_iter().next() {
         Some(Damaged { path, error, .. }) => {
@@ -143,7 +143,7 @@ fn names(shards: &[PathBuf]) -> String {
     }
 }
 
-/// How all of them are compressed; they must agree.
+/// The compression of all shards, which must agree.
 fn compression_of_all(storage: &dyn Storage, shards: &[PathBuf]) -> Result<Compression, Error> {
     let mut compressions = Vec::new();
     for path in shards {
@@ -153,7 +153,7 @@ fn compression_of_all(storage: &dyn Storage, shards: &[PathBuf]) -> Result<Compr
     match compressions.iter().position(|c| *c != compression) {
         None => Ok(compression),
         Some(odd) => {
-            let what = format!("{} and {} are not compressed alike", shards[0].escaped(), shards[odd].escaped());
+            let what = format!("{} and {} are compressed differently", shards[0].escaped(), shards[odd].escaped());
             Err(Error::Source { what, source: None })
         }
     }
@@ -178,7 +178,7 @@ fn scan(scanner: &mut dyn Scanner, object: &dyn Object, add: &mut Add<'_>) -> Sc
     Ok(None)
 }
 
-/// The samples of a compressed shard, which is expanded once and not held. Of a broken stream nothing can be used.
+/// Indexes a compressed shard, which is decompressed once and not kept. A broken stream has no usable samples.
 fn scan_expanded(compression: Compression, object: &dyn Object, scanner: &mut dyn Scanner, add: &mut Add<'_>) -> Scan {
     let reader = ObjectReader::new(object)?;
     Ok(match Expander::new(reader, compression, tfrecord::EXPANDED_LIMIT).spans(scanner) {
@@ -197,7 +197,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
     for path in shards {
         let (header, tables) = match tensor_tables(storage.open(path)?.as_ref())? {
             Ok(parsed) => parsed,
-            // Labels and checksums lie at its end: of a shard that was cut off, nothing can be used.
+            // Labels and checksums are at the end, so a truncated shard has no usable samples.
             Err(error) => {
                 damaged.push(Damaged { path: path.clone(), n_samples_before: 0, error });
                 continue;
@@ -206,7 +206,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
         let tensor::Shape { height, width, channels } = header.shape();
         let shape = PixelShape { height, width, channels };
         if *pixels.get_or_insert(shape) != shape {
-            let what = format!("{} and {} hold pixels of different shapes", index.files[0].escaped(), path.escaped());
+            let what = format!("{} and {} have different pixel shapes", index.files[0].escaped(), path.escaped());
             return Err(Error::Source { what, source: None });
         }
         let (first, file) = (index.places.len() as u32, index.files.len() as u32);
@@ -226,7 +226,7 @@ pub(super) fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<So
     Ok(source)
 }
 
-/// A shard's header and tables, or what is wrong with them.
+/// The header and tables of a shard, or its damage.
 type Tensor = Result<(tensor::Header, tensor::Tables), FormatError>;
 
 fn tensor_tables(object: &dyn Object) -> Result<Tensor, Error> {

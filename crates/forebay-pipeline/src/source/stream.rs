@@ -1,4 +1,4 @@
-//! The records of a compressed shard while it is indexed: their places, and the first payloads, for finding the features.
+//! The records of a compressed shard during indexing: their locations, and the first payloads, to choose the features.
 
 use std::iter;
 
@@ -19,8 +19,7 @@ impl<'a> StreamedRecords<'a> {
         Self { stream, spans: Vec::new(), damage: None, is_over: false }
     }
 
-    /// The payloads from here on, as far as they are asked for; those that are damaged or too large to be looked at are
-    /// passed over.
+    /// The payloads from here on, as they are requested; damaged or oversized records are skipped.
     pub(super) fn payloads(&mut self) -> impl Iterator<Item = Vec<u8>> {
         let mut frame = Vec::new();
         let next = move || {
@@ -36,15 +35,15 @@ impl<'a> StreamedRecords<'a> {
         iter::from_fn(next)
     }
 
-    /// The places of all records and the damage that ends them, if any.
+    /// The locations of all records and the damage that ends them, if any.
     pub(super) fn finish(mut self) -> (Vec<Span>, Option<FormatError>) {
         while self.advance(None).is_some() {}
-        // A broken stream cannot be expanded later, so nothing of it can be used.
+        // A broken stream cannot be decompressed later, so none of its records is usable.
         let spans = if self.stream.is_broken() { Vec::new() } else { self.spans };
         (spans, self.damage)
     }
 
-    /// Goes to the next record, and reads it where it is wanted and not too large.
+    /// Moves to the next record, and reads it into `frame` if that is given and the record is not too large.
     fn advance(&mut self, frame: Option<&mut Vec<u8>>) -> Option<Span> {
         if self.is_over {
             return None;

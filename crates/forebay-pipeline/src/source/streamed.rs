@@ -1,8 +1,8 @@
-//! Samples that their map gets for itself: nothing is indexed and nothing is fetched.
+//! Samples that their map reads by itself: the pipeline neither indexes nor fetches them.
 //!
-//! A file of a hundred megabytes of which a batch keeps two is read in pieces into one small buffer; that only its reader
-//! can do. All that the pipeline knows of such a source is how many there are and what they are called, so that a source
-//! of billions takes no memory. Where samples are small, several may share a slot and are made together by one thread.
+//! If a batch needs only 2 MB of a 100 MB file, only the file's own reader can read that part, in pieces into a small
+//! buffer. The pipeline knows only the number of samples and their names, so a source of billions takes no memory.
+//! Small samples may share a slot; one thread then makes them together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use forebay_storage::Memory;
 
 use super::{Index, Packing, Source};
 
-/// A slot's display name, used only when it fails.
+/// A slot's display name, used only if it fails.
 type NameOf = dyn Fn(u32) -> String + Send + Sync;
 
 pub(crate) struct Streamed {

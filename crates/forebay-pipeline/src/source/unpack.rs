@@ -11,8 +11,8 @@ pub(crate) struct Content<'a> {
 }
 
 impl Index {
-    /// Checks the container's checksums and finds the content of a sample in its stored bytes. A record without an image
-    /// is an error where images are wanted.
+    /// Verifies the container's checksums and extracts a sample's content from its stored bytes. A record without an
+    /// image is an error if images are wanted.
     pub(crate) fn unpack<'a>(
         &self,
         sample: u32,
@@ -29,13 +29,13 @@ impl Index {
                 match self.keys.read(payload) {
                     Ok(record) => Ok(Content { bytes: record.image, label: record.label.unwrap_or(NO_LABEL) }),
                     Err(error) if wants_image => Err(error.into()),
-                    // A record without an image is passed on whole: it is the user's own format.
+                    // A record without an image is passed whole: it is the user's own format.
                     Err(_) => Ok(Content { bytes: payload, label: NO_LABEL }),
                 }
             }
             Packing::Tar | Packing::CompressedTar(_) => {
                 let sample = tar::parse_sample(stored, place.offset)?;
-                // A sample without an image by its name is passed on by its first part: it is the user's own format.
+                // No part is an image by its name, so the first part is passed: it is the user's own format.
                 let first = sample.parts.first().map_or(&[][..], |part| part.data);
                 Ok(Content { bytes: sample.image().unwrap_or(first), label: sample.label()?.unwrap_or(NO_LABEL) })
             }

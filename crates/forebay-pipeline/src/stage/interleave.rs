@@ -1,12 +1,12 @@
-//! Samples of several groups (shards, class folders) by turns, as tf.data's interleave does.
+//! Alternating between the samples of several groups (shards or class folders), as tf.data's interleave does.
 
 use std::collections::VecDeque;
 
 use super::shuffle::endless;
 use super::{Chain, Listed, Sequence, Stage, collect};
 
-/// `cycle` groups are open at a time; each gives `block` samples and then it is the next one's turn; a group that is
-/// used up makes room for the next unopened one.
+/// Keeps `cycle` groups open and takes `block` samples from each in turn. The next unopened group replaces an exhausted
+/// one.
 #[derive(Debug)]
 pub(crate) struct Interleave {
     pub(crate) cycle: usize,
@@ -25,7 +25,7 @@ impl Stage for Interleave {
 
     fn refuse(&self, before: &Chain) -> Option<String> {
         if self.cycle == 0 || self.block == 0 {
-            return Some("cycle and block count from 1".to_owned());
+            return Some("cycle and block must be at least 1".to_owned());
         }
         endless(before)
     }

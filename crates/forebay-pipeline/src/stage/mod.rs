@@ -1,8 +1,7 @@
-//! Stages that decide which sample comes next: one file each.
+//! Stages, which decide the next sample; one file each.
 //!
-//! A stage works on sample indices, never on data. That is what makes a saved position tiny and exact: the order is a
-//! pure function of the seeds, so restoring means walking the indices again, at nanoseconds per sample, without reading a
-//! byte.
+//! A stage works on sample indices, never on data. This makes a saved position small and exact: the order is a pure
+//! function of the seeds, so restoring only walks the indices again, at nanoseconds per sample, without reading a byte.
 
 mod interleave;
 mod range;
@@ -25,10 +24,10 @@ pub(crate) use split::Split;
 pub(crate) use take::{Skip, Take};
 
 pub(crate) trait Sequence: Send {
-    /// The next index, or `None` at the end; `None` again after that.
+    /// The next index, or `None` at the end and on every later call.
     fn next(&mut self) -> Option<u32>;
 
-    /// Leaves out up to `n` indices and says how many there were. Faster than `next` where the stage allows.
+    /// Skips up to `n` indices and returns how many it skipped. Faster than `next` if the stage allows it.
     fn skip(&mut self, n: u64) -> u64 {
         (0..n).take_while(|_| self.next().is_some()).count() as u64
     }
@@ -38,16 +37,16 @@ pub(crate) trait Stage: Debug + Send + Sync {
     /// The order of epoch `epoch`, given the stages before this one.
     fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence>;
 
-    /// How many samples an epoch has, given how many the stages before yield; `None` for endless.
+    /// Number of samples per epoch, given how many the stages before yield; `None` if endless.
     fn len(&self, before: Option<u64>) -> Option<u64>;
 
-    /// Why this stage cannot stand behind the given ones, if it cannot.
+    /// Why this stage cannot follow the given stages, if so.
     fn refuse(&self, _before: &Chain) -> Option<String> {
         None
     }
 }
 
-/// A source's index and the stages applied to it so far. Cheap to clone.
+/// A source's index and the stages applied so far. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Chain {
     pub(crate) index: Arc<Index>,
@@ -70,7 +69,7 @@ impl Chain {
         }
     }
 
-    /// Samples per epoch; `None` when it never ends.
+    /// Samples per epoch; `None` if endless.
     pub(crate) fn len(&self) -> Option<u64> {
         let mut n = Some(self.index.len() as u64);
         for stage in &self.stages {
@@ -79,18 +78,18 @@ impl Chain {
         n
     }
 
-    /// What the order depends on, as text: equal texts give equal orders.
+    /// A text of everything the order depends on: equal texts give equal orders.
     pub(crate) fn describe(&self) -> String {
         format!("{:016x} {:?}", self.index.fingerprint(), self.stages)
     }
 }
 
-/// Everything a sequence still has, for stages that need the whole epoch at once.
+/// All remaining indices, for stages that need the whole epoch at once.
 pub(crate) fn collect(mut sequence: Box<dyn Sequence>) -> Vec<u32> {
     std::iter::from_fn(|| sequence.next()).collect()
 }
 
-/// An order that is known in full.
+/// An order that is known completely.
 pub(crate) struct Listed {
     items: Vec<u32>,
     next: usize,

@@ -1,16 +1,16 @@
-//! The epochs one after the other, `n` times or for ever; stages before it see the epoch's number.
+//! Consecutive epochs, `n` or endless; earlier stages receive the epoch's number.
 
 use super::{Chain, Sequence, Stage};
 
 #[derive(Debug)]
 pub(crate) struct Repeat {
-    /// Epochs; `None` repeats for ever.
+    /// Number of epochs; `None` for endless.
     pub(crate) n: Option<u64>,
 }
 
 impl Stage for Repeat {
     fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence> {
-        // A repeat within a repeat counts its epochs on, so that no order comes twice.
+        // A nested repeat continues the epoch numbers, so no order occurs twice.
         let first = epoch.wrapping_mul(self.n.unwrap_or(0));
         let last = self.n.map(|n| first.saturating_add(n));
         let current = (self.n != Some(0)).then(|| before.open(first));
@@ -22,7 +22,7 @@ impl Stage for Repeat {
     }
 
     fn refuse(&self, before: &Chain) -> Option<String> {
-        before.len().is_none().then(|| "what comes before it never ends".to_owned())
+        before.len().is_none().then(|| "the stages before it are endless".to_owned())
     }
 }
 
@@ -49,7 +49,7 @@ impl Sequence for Repeating {
                 return Some(item);
             }
             if each == 0 {
-                return None; // An endless repetition of nothing.
+                return None; // Every epoch is empty.
             }
             self.open_next(1);
         }
@@ -64,7 +64,7 @@ impl Sequence for Repeating {
             if skipped == n || each == 0 {
                 break;
             }
-            // The current epoch is used up; whole epochs after it need not be opened.
+            // The current epoch is exhausted; whole epochs after it need not be opened.
             let left = self.last.map_or(u64::MAX, |last| last - self.epoch - 1);
             let whole = ((n - skipped) / each).min(left);
             skipped += whole * each;

@@ -1,4 +1,4 @@
-//! Every `of`-th sample: ranks get disjoint parts that together cover the whole.
+//! Every `of`-th sample: the ranks' parts are disjoint and together cover all samples.
 
 use super::{Chain, Sequence, Stage};
 
@@ -20,7 +20,7 @@ impl Stage for Shard {
     }
 
     fn refuse(&self, _before: &Chain) -> Option<String> {
-        (self.rank >= self.of).then(|| format!("rank {} of {} does not exist: ranks count from 0", self.rank, self.of))
+        (self.rank >= self.of).then(|| format!("rank {} of {} does not exist; ranks count from 0", self.rank, self.of))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Random orders: of the whole epoch, of a sliding buffer, or of the groups (shards, class folders).
+//! Random orders: of the whole epoch, of a sliding buffer, or of the groups (shards or class folders).
 
 use super::{Chain, Listed, Sequence, Stage, collect};
 use crate::rng::Rng;
 
-/// Every order of the epoch is equally likely; a new one each epoch.
+/// Shuffles the whole epoch uniformly, differently in each epoch.
 #[derive(Debug)]
 pub(crate) struct Shuffle {
     pub(crate) seed: u64,
@@ -25,7 +25,7 @@ impl Stage for Shuffle {
     }
 }
 
-/// Keeps `size` samples and gives a random one of them each time, as tf.data's shuffle does.
+/// Keeps `size` samples and yields a random one of them each time, as tf.data's shuffle does.
 #[derive(Debug)]
 pub(crate) struct ShuffleBuffer {
     pub(crate) seed: u64,
@@ -44,7 +44,7 @@ impl Stage for ShuffleBuffer {
     }
 
     fn refuse(&self, _before: &Chain) -> Option<String> {
-        (self.size == 0).then(|| "a buffer of 0 samples holds nothing to choose from".to_owned())
+        (self.size == 0).then(|| "the buffer size must be at least 1".to_owned())
     }
 }
 
@@ -67,7 +67,7 @@ impl Sequence for Sliding {
     }
 }
 
-/// The groups in random order, each one's samples in theirs: what one wants of shards before interleaving.
+/// Shuffles the groups and keeps the order within each: useful for shards before interleaving.
 #[derive(Debug)]
 pub(crate) struct ShuffleGroups {
     pub(crate) seed: u64,
@@ -89,7 +89,7 @@ impl Stage for ShuffleGroups {
     }
 }
 
-/// The refusal of a stage that needs to see the whole epoch.
+/// The error of a stage that needs the whole epoch.
 pub(super) fn endless(before: &Chain) -> Option<String> {
-    before.len().is_none().then(|| "it needs the whole epoch, which never ends here: put it before repeat()".to_owned())
+    before.len().is_none().then(|| "needs the whole epoch, which is endless here; put it before repeat()".to_owned())
 }

@@ -1,14 +1,14 @@
-//! Some samples kept away from the others, the same ones in every epoch.
+//! Holding out samples, the same ones in every epoch.
 
 use super::{Chain, Sequence, Stage};
 use crate::rng::Rng;
 
-/// Chooses `n` samples of the source by `seed`: gives those alone, or all but those.
+/// Selects `n` samples of the source by `seed` and yields only those, or all others.
 #[derive(Debug)]
 pub(crate) struct Split {
     pub(crate) seed: u64,
     pub(crate) n: u64,
-    /// True yields the chosen samples alone, false all others.
+    /// True yields only the selected samples, false all others.
     pub(crate) chosen: bool,
 }
 
@@ -16,7 +16,7 @@ impl Stage for Split {
     fn open(&self, before: &Chain, epoch: u64) -> Box<dyn Sequence> {
         let n_samples = before.index.len();
         let mut order: Vec<u32> = (0..n_samples as u32).collect();
-        // An epoch of its own, so that the choice has nothing to do with any order that follows.
+        // A separate stream, so the selection is independent of all later orders.
         Rng::new(self.seed, u64::MAX).shuffle(&mut order);
         let mut gives = vec![!self.chosen; n_samples];
         order.iter().take(self.n as usize).for_each(|sample| gives[*sample as usize] = self.chosen);
@@ -29,8 +29,7 @@ impl Stage for Split {
     }
 
     fn refuse(&self, before: &Chain) -> Option<String> {
-        (!before.stages.is_empty())
-            .then(|| "samples are held out of the source itself, before any other stage".to_owned())
+        (!before.stages.is_empty()).then(|| "must come before all other stages".to_owned())
     }
 }
 

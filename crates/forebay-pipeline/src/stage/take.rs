@@ -1,4 +1,4 @@
-//! The first `n` samples, or all but them.
+//! The first `n` samples, or all others.
 
 use super::{Chain, Sequence, Stage};
 

@@ -1,4 +1,4 @@
-//! Caches change what is read, never what comes out.
+//! Caches change what is read, never the output.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! Samples that fail: left out exactly, or told in their place.
+//! Failing samples: left out exactly, or reported in their place.
 
 use forebay_pipeline::{Dataset, Error, Mapped, Threads};
 use proptest::prelude::*;
 
 use crate::{content, numbers, run};
 
-/// Refuses or panics on the samples for which `bad` holds.
+/// Rejects or panics on the samples for which `bad` holds.
 fn picky(dataset: Dataset, bad: impl Fn(u32) -> bool + Clone + Send + Sync + 'static) -> Mapped {
     dataset.map_fn(4, move |sample, slot| {
         slot.fill(0xAA);

@@ -1,4 +1,4 @@
-//! Samples that are larger than a sample may be: never read, and failures of their own.
+//! Samples over the size limit: never read, each a failure of its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const SMALL: usize = 100;
 const LARGE: usize = 1_000_000;
 const LIMIT: Bytes = Bytes(200_000);
 
-/// Which samples came, which failed with what reason, and how many bytes were read for them.
+/// The delivered samples, the failed ones with their reasons, and the number of bytes read.
 fn read(files: &[(&str, Vec<u8>)]) -> (Vec<u32>, Vec<(u32, String)>, u64) {
     let memory = Memory::default();
     files.iter().for_each(|(path, bytes)| memory.insert(*path, bytes.clone()));
@@ -72,7 +72,7 @@ fn a_tar_sample_is_refused_by_the_length_of_all_its_parts() {
 
 #[test]
 fn a_gzip_bomb_is_refused_without_being_expanded() {
-    // A shard that says of itself that its only record has 2^60 bytes, and a megabyte of zeros that are no record.
+    // A shard whose header claims a single record of 2^60 bytes, and a megabyte of zeros that are no record.
     let mut huge = tfrecord::frame_header(1 << 60).to_vec();
     huge.extend(vec![0; 1 << 20]);
     for bomb in [huge, vec![0; 1 << 20]] {
@@ -87,7 +87,7 @@ fn a_gzip_bomb_is_refused_without_being_expanded() {
 fn a_compressed_archive_whose_entry_has_2_to_the_60_bytes_is_refused_with_the_limit() {
     let mut bomb = Vec::new();
     tar::append_file(&mut bomb, "a.jpg", &[7; SMALL]).unwrap();
-    // The size as a number of base 256, and the checksum of the header anew.
+    // The size as a base-256 number, and a new checksum of the header.
     bomb[124..136].copy_from_slice(&[[0x80, 0, 0, 0].as_slice(), &(1_u64 << 60).to_be_bytes()].concat());
     bomb[148..156].fill(b' ');
     let sum: u32 = bomb[..512].iter().map(|byte| u32::from(*byte)).sum();
@@ -117,6 +117,6 @@ fn a_text_too_large_for_a_list_is_refused_unread() {
     std::fs::write(&path, "a.jpg 1\n".repeat(100)).unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_len(60 << 30).unwrap();
     let error = Source::discover(Arc::new(forebay_storage::Local::default()), &path).err().unwrap().to_string();
-    let wanted = format!("list is too large for a list: {}, limit {}", Bytes(60 << 30), Bytes(list::MAX_LEN));
+    let wanted = format!("list: too large for a list: {}, limit {}", Bytes(60 << 30), Bytes(list::MAX_LEN));
     assert!(error.ends_with(&wanted), "{error}");
 }

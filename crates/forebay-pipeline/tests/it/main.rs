@@ -13,7 +13,7 @@ mod threads;
 
 use forebay_pipeline::{Batched, Dataset, Mapped, Source};
 
-/// `n` samples whose content is their number.
+/// `n` samples; the content of each is its number.
 pub fn numbers(n: u32) -> Source {
     Source::memory((0..n).map(|i| (i.to_le_bytes().to_vec(), i64::from(i % 10))).collect())
 }
@@ -26,7 +26,7 @@ pub fn copied(dataset: Dataset) -> Mapped {
     })
 }
 
-/// Everything a pipeline yields, batch by batch, as numbers; panics on an error.
+/// All batches of a pipeline as numbers; panics on an error.
 pub fn run(pipeline: &Batched) -> Vec<Vec<u32>> {
     let batches = pipeline.iter().unwrap();
     let mut out = Vec::new();
@@ -39,7 +39,7 @@ pub fn run(pipeline: &Batched) -> Vec<Vec<u32>> {
 /// A batch's samples as numbers, checked against its indices.
 pub fn content(batch: &forebay_pipeline::Batch) -> Vec<u32> {
     let numbers: Vec<u32> = batch.data().chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
-    assert_eq!(numbers, batch.samples(), "what is in a slot is the sample it says");
+    assert_eq!(numbers, batch.samples(), "every slot holds the sample of its index");
     let labels: Vec<i64> = numbers.iter().map(|n| i64::from(n % 10)).collect();
     assert_eq!(labels, batch.labels());
     numbers

@@ -40,7 +40,7 @@ fn what_is_held_out_is_the_same_in_every_epoch_and_in_none_of_the_rest() {
     assert_ne!(held, Dataset::new(numbers(50)).held_out(8, 6).order().collect::<Vec<_>>());
     assert_eq!(Dataset::new(numbers(5)).held_out(8, 5).order().count(), 5, "no more than there are");
     let late = copied(Dataset::new(numbers(50)).shuffle(1).hold_out(8, 5)).batch(4).iter();
-    assert!(late.is_err_and(|error| error.to_string().contains("before any other stage")));
+    assert!(late.is_err_and(|error| error.to_string().contains("before all other stages")));
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn a_buffer_shuffle_moves_samples_by_less_than_its_size_to_the_front() {
 fn stages_that_need_the_whole_epoch_are_refused_after_an_endless_repeat() {
     let pipeline = copied(Dataset::new(numbers(3)).repeat_forever().shuffle(1)).batch(1);
     let error = pipeline.iter().err().unwrap().to_string();
-    assert_eq!(error, "shuffle: it needs the whole epoch, which never ends here: put it before repeat()");
+    assert_eq!(error, "shuffle: needs the whole epoch, which is endless here; put it before repeat()");
     let error = copied(Dataset::new(numbers(3)).shard(3, 3)).batch(1).iter().err().unwrap().to_string();
-    assert_eq!(error, "shard: rank 3 of 3 does not exist: ranks count from 0");
+    assert_eq!(error, "shard: rank 3 of 3 does not exist; ranks count from 0");
     assert!(copied(Dataset::new(numbers(3))).batch(0).iter().is_err());
     assert!(copied(Dataset::new(numbers(3))).one_hot(0).batch(1).iter().is_err());
     let huge = Dataset::new(numbers(3)).map_fn(1 << 62, |_, _| Ok(())).batch(4).iter().err().unwrap().to_string();
-    assert!(huge.starts_with("batch: no memory for its buffers"), "{huge}");
+    assert!(huge.starts_with("batch: cannot allocate its buffers"), "{huge}");
     assert!(copied(Dataset::new(numbers(3))).threads(Threads::Fixed(0)).batch(1).iter().is_err());
 }
 

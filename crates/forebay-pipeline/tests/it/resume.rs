@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use crate::{content, copied, numbers, run};
 
-/// Stops after every batch, restores with other threads, batch size and prefetch, and expects exactly the rest.
+/// Stops after every batch, restores with other threads, batch size and prefetch, and expects exactly the remaining
+/// samples.
 fn resumes_at_every_step(dataset: &Dataset) {
     let pipeline = copied(dataset.clone()).threads(Threads::Fixed(2)).ignore_errors().batch(7).prefetch(2);
     let whole: Vec<u32> = run(&pipeline).concat();

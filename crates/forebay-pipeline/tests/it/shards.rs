@@ -170,7 +170,7 @@ fn several_kinds_at_once_and_nothing_at_all_are_refused() {
     memory.insert("data/a.tfrecord", records(0, 2));
     memory.insert("data/b.tar", archive(0, 2));
     let error = Source::discover(Arc::new(memory.clone()), Path::new("data")).err().unwrap().to_string();
-    assert_eq!(error, "data holds several kinds at once (1 TFRecord shards, 1 tar shards): name one of its folders");
+    assert_eq!(error, "data mixes several kinds of data (1 TFRecord shards, 1 tar shards); pass one of its folders");
     memory.insert("text/readme.txt", b"hello".to_vec());
     let error = Source::discover(Arc::new(memory.clone()), Path::new("text")).err().unwrap().to_string();
     assert_eq!(error, "no samples in text: no images or shards found");

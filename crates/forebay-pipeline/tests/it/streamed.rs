@@ -1,8 +1,8 @@
-//! Samples that their map gets for itself.
+//! Samples that their map reads by itself.
 
 use forebay_pipeline::{Batched, Dataset, Error, Map, MapWorker, Sample, SampleError, Source, Stopwatch, Threads};
 
-/// Slots of `per_slot` samples of four bytes, each the sample's number; moves 100 bytes a slot.
+/// Slots of `per_slot` samples of four bytes, each the sample's number; moves 100 bytes per slot.
 struct Numbers {
     per_slot: usize,
     bad: Option<u32>,
@@ -67,7 +67,7 @@ fn the_order_is_the_same_for_any_threads_and_any_samples_a_slot() {
             assert_eq!((batch.len(), batch.sample_bytes()), (12, 4));
             all.extend(numbers(&batch));
         }
-        assert_eq!(all, (0..60).collect::<Vec<_>>(), "{per_slot} a slot, {threads} threads");
+        assert_eq!(all, (0..60).collect::<Vec<_>>(), "{per_slot} per slot, {threads} threads");
         let stats = batches.stats();
         assert_eq!((stats.n_samples, stats.n_batches), (60, 5));
     }
@@ -93,5 +93,5 @@ fn a_slot_that_fails_or_panics_is_named_in_its_place() {
 #[test]
 fn a_batch_is_a_whole_number_of_slots() {
     let Err(error) = pipeline(20, 5, None, 1).iter() else { panic!("12 is no multiple of 5") };
-    assert_eq!(error.to_string(), "batch: 12 samples are not a whole number of slots of 5");
+    assert_eq!(error.to_string(), "batch: 12 samples are not a multiple of the 5 samples per slot");
 }

@@ -1,4 +1,4 @@
-//! Threads end with their iterator, memory is bounded, and time adds up.
+//! Threads end with their iterator, memory is bounded, and times add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn dropping_the_iterator_at_any_moment_ends_its_workers() {
         let mut batches = pipeline.iter().unwrap();
         batches.by_ref().take(batches_taken).for_each(|batch| drop(batch.unwrap()));
         drop(batches);
-        // Every worker had a clone of the closure; the one left belongs to the description.
+        // Every worker had a clone of the closure; the remaining one belongs to the description.
         assert_eq!(living.load(Ordering::SeqCst), 1, "{readers} readers, {batches_taken} batches");
     }
 }
@@ -39,7 +39,7 @@ fn a_stop_ends_the_wait_for_a_batch_and_loses_nothing_of_it() {
     let gate = Arc::clone(&open);
     let pipeline = Dataset::new(numbers(40)).map_fn(4, move |sample, slot| {
         slot.copy_from_slice(sample.bytes);
-        // From the fourth sample on, none is made before the gate opens.
+        // From the fourth sample on, samples wait for the gate.
         while slot[0] > 3 && !gate.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
@@ -65,7 +65,7 @@ fn polling_asks_for_a_batch_waits_for_none_and_counts_no_wait() {
         while !gate.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        // A hole in every batch, so that polling alone has to make room.
+        // A hole in every batch, so polling alone has to make room.
         if sample.index.is_multiple_of(5) {
             return Err("every fifth".into());
         }
@@ -261,7 +261,7 @@ fn a_consumer_that_gives_batches_back_at_once_has_as_many_ahead_and_needs_no_mem
         });
         let pipeline = pipeline.threads(Threads::Fixed(2)).batch(10).prefetch(prefetch).hold(0);
         let mut batches = pipeline.iter().unwrap();
-        // One more is the headroom, whose pages nobody touches.
+        // One more is the headroom, whose pages are never touched.
         assert_eq!(batches.memory().n_bytes(), (prefetch.max(1) + 1) * 10 * 4096);
         for taken in 1..=5 {
             drop(batches.next().unwrap().unwrap());
@@ -347,7 +347,7 @@ fn auto_says_what_it_chose_and_yields_the_same_stream() {
         assert!(tuning.tried.len() >= 2, "{tuning:?}");
         tuning.threads
     };
-    // On a machine that is busy with something else, it may once find the samples no slower with one thread.
+    // On a busy machine, a try may find that samples are no slower with one thread.
     assert!((0..10).any(|_| chosen() > 1), "sleeping samples gain from threads");
 }
 

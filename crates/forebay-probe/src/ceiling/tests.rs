@@ -1,4 +1,4 @@
-//! Which probe counts for which data.
+//! Which probe applies to which data.
 
 use forebay_record::Latency;
 use forebay_record::Medium;
@@ -89,7 +89,7 @@ fn only_the_newest_cold_probe_of_the_same_file_system_counts() {
     assert_eq!(pick(&store, &place("c"), None, Load::Files), None);
     let reformatted = Environment { data_file_system_id: Some("4567".to_owned()), ..place("a") };
     assert_eq!(pick(&store, &reformatted, None, Load::Files), None);
-    assert_eq!(pick(&store, &Environment::default(), None, Load::Files), None, "an unknown place is no place");
+    assert_eq!(pick(&store, &Environment::default(), None, Load::Files), None, "an unknown place never matches");
 }
 
 fn ingest(cells: &[(CacheState, Option<&str>)]) -> Record<IngestCell> {
@@ -138,16 +138,16 @@ fn a_tier_has_the_ceiling_of_its_newest_probe_and_no_disk_has_it() {
         of_tier("shaped", place("b"), "hdd", Shaped, warm),
     ];
     let of = |at: &str, name, kind| text(pick(&store, &place(at), Some(Tier { name, kind }), Load::Files)).0;
-    assert_eq!(of("a", "hdd", Kernel), 40.0, "the newest that is cold");
+    assert_eq!(of("a", "hdd", Kernel), 40.0, "the newest cold probe");
     assert_eq!(of("b", "hdd", Kernel), 50.0);
     assert_eq!((of("c", "hdd", Kernel), of("a", "ssd", Kernel)), (0.0, 0.0));
-    assert_eq!((of("a", "hdd", Shaped), of("c", "hdd", Shaped)), (9.0, 9.0), "wherever it stands");
+    assert_eq!((of("a", "hdd", Shaped), of("c", "hdd", Shaped)), (9.0, 9.0), "on any file system");
     assert_eq!(text(pick(&store, &place("a"), None, Load::Files)).0, 900.0);
-    assert_eq!(pick(&store[1..], &place("a"), None, Load::Files), None, "a tier is no disk");
+    assert_eq!(pick(&store[1..], &place("a"), None, Load::Files), None, "a tier is not a disk");
     let mut record = ingest(&[(CacheState::Cold, Some("hdd")), (CacheState::Warm, Some("hdd"))]);
     record.cells.iter_mut().for_each(|cell| cell.medium.kind = Some(Kernel));
     apply(&mut record, &store, None);
-    assert_eq!(ceilings(&record), [Some(40.0), Some(163.0)], "what comes from memory goes past the kernel's limit");
+    assert_eq!(ceilings(&record), [Some(40.0), Some(163.0)], "bytes from memory bypass the kernel's limit");
 }
 
 #[test]

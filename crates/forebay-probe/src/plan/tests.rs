@@ -1,4 +1,4 @@
-//! What a plan measures, and which plans make no sense.
+//! What a plan measures, and which plans are invalid.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn the_file_needs_room_only_for_requests_that_are_made() {
 #[test]
 fn one_run_is_refused_since_the_first_is_not_kept() {
     let once = Plan { runs: 1, ..plan(&[Kind::Random]) };
-    assert_eq!(why_not(&once), "--runs: give at least 2; the first is not kept");
+    assert_eq!(why_not(&once), "--runs: give at least 2; the first run is not kept");
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn an_emulated_device_writes_once_for_all_depths() {
     let found: Vec<(ProbeMode, usize)> = cells.iter().map(|cell| (cell.mode, cell.depth)).collect();
     let (write, read) = (ProbeMode::SequentialWrite, ProbeMode::SequentialRead);
     assert_eq!(found, [(write, 1), (read, 1), (read, 8), (write, 1), (read, 1), (read, 8)]);
-    assert_eq!(shaped.combinations(&[Engine::Direct], false).len(), 2, "a file that is there is only read");
+    assert_eq!(shaped.combinations(&[Engine::Direct], false).len(), 2, "an existing file is only read");
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn a_dataset_gives_the_sizes_and_adds_its_files_where_no_mode_is_given() {
     assert_eq!(of_files.settings.mix, Some(Mix::of_one(4096)));
     let given = planned(&[Kind::Random], dir.path(), std::slice::from_ref(&small));
     assert_eq!((given.settings.mode, given.trees), (vec![Kind::Random], vec![]));
-    assert!(!planned(&[], dir.path(), &[]).does(Kind::Files), "shards are not many files");
+    assert!(!planned(&[], dir.path(), &[]).does(Kind::Files), "shards are not small files");
     assert!(!planned(&[], &large, std::slice::from_ref(&small)).does(Kind::Files), "a file has no room for files");
     std::fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
     let of_large = Like::new(Path::new("set"), Some("4K/100"), vec![large]).unwrap();
-    let said = "--files is for files up to 1.07 GB, and one has 2.15 GB; use --sequential or --random";
+    let said = "--files supports files up to 1.07 GB, but one has 2.15 GB; use --sequential or --random";
     assert_eq!(Tree::like(&of_large, 4 << 30).unwrap_err().to_string(), said);
     let none = Like::new(Path::new("set"), None, Vec::new()).unwrap_err();
     assert_eq!(none.to_string(), "set: no readable sample to take sizes from");
@@ -82,7 +82,7 @@ fn settings_that_contradict_themselves_are_refused() {
         let (mix, block) = (mix.map(|mix| mix.parse().unwrap()), block.iter().map(|block| Bytes(*block)).collect());
         ProbeSettings { mix, block, ..plan(mode).settings }.check_with(is_like).err().unwrap_or_default()
     };
-    assert_eq!(said(&[], None, &[4096], true), "", "the block is that of sequential requests");
+    assert_eq!(said(&[], None, &[4096], true), "", "the block size applies to sequential requests");
     assert_eq!(said(&[Kind::Files], None, &[1_000], false), "", "a file may have any length");
     assert!(said(&[], None, &[1_000], false).starts_with("`block`: 1000 is not a multiple of 512 bytes"));
     assert_eq!(said(&[], Some("4K"), &[], true), "`mix` and `like` both set the sizes; omit one");

@@ -33,12 +33,12 @@ fn differences_beyond_the_noise_are_named_and_noise_is_called_noise() {
     scale(&mut after, 0, 1.10);
     scale(&mut after, 2, 0.90);
     let found = compared(&before, &after);
-    let noise = "noise: the interval includes 1";
+    let noise = "noise: the interval includes 1×";
     assert_eq!(words(&found), ["faster", noise, "slower", noise]);
     assert_eq!(found["summary"], "4 cells in common: 1 faster, 1 slower and 2 within noise.");
-    assert!(
-        found["method"].as_str().unwrap().contains("4 comparisons were made; between equal runs about 0.2 of so many")
-    );
+    let method =
+        "4 comparisons were made; between equal runs, about 0.2 of these intervals would exclude 1× by chance.";
+    assert!(found["method"].as_str().unwrap().contains(method), "{}", found["method"]);
     let ratio = &found["cells"][0];
     let number = |name: &str| ratio[name].as_f64().unwrap();
     assert!(number("low") < number("ratio") && number("ratio") < number("high") && number("low") > 1.0);
@@ -91,7 +91,7 @@ fn many_comparisons_are_corrected_for_chance() {
     let cells = report["comparisons"][0]["cells"].as_array().unwrap().clone();
     let moved: Vec<&Value> = cells.iter().filter(|cell| !cell["word"].as_str().unwrap().starts_with("noise")).collect();
     assert_eq!(moved.len(), 1, "{moved:?}");
-    assert_eq!(moved[0]["word"], "within chance for so many comparisons");
+    assert_eq!(moved[0]["word"], "not significant after Holm's correction");
     assert!(moved[0]["low"].as_f64().unwrap() > 1.0);
 }
 
@@ -116,7 +116,7 @@ fn what_else_differs_comes_first_and_does_not_part_the_cells() {
         differences,
         [
             ("storage", "local, buffered", "local, direct"),
-            ("data set", "photos: 1,024 samples in 1,024 files (files)", "photos: 99 samples in 1,024 files (files)"),
+            ("dataset", "photos: 1,024 samples in 1,024 files (files)", "photos: 99 samples in 1,024 files (files)"),
             ("kernel", "6.18.0", "7.0"),
             ("cache", "cold", "warm"),
         ]
@@ -127,7 +127,7 @@ fn what_else_differs_comes_first_and_does_not_part_the_cells() {
 #[test]
 fn runs_without_a_cell_in_common_say_so() {
     let said = text(&[plain::named("a", &plain::ingest(USUAL)), plain::named("b", &plain::probe())]);
-    assert!(said.contains("The runs have no cell in common: nothing can be compared."), "{said}");
+    assert!(said.contains("The runs have no cell in common; there is nothing to compare."), "{said}");
 }
 
 #[test]
@@ -190,17 +190,17 @@ fn a_cache_state_is_named_and_counted_only_where_cells_differ_in_it() {
     after["cells"].as_array_mut().unwrap().truncate(2);
     let said = |a: &Value, b: &Value| text(&[plain::named("before.json", a), plain::named("after.json", b)]);
     assert!(
-        said(&before, &after).contains("after beside before\n  number of cells: 2, not 4\n"),
+        said(&before, &after).contains("after compared with before\n  number of cells: 4 → 2\n"),
         "{}",
         said(&before, &after)
     );
     for cell in before["cells"].as_array_mut().unwrap() {
         cell["cache"] = json!("warm");
     }
-    assert!(said(&before, &after).contains("  cache: cold, not warm\n"), "{}", said(&before, &after));
+    assert!(said(&before, &after).contains("  cache: warm → cold\n"), "{}", said(&before, &after));
     before["cells"][0]["cache"] = json!("mixed");
     assert!(
-        said(&before, &after).contains("  cache: cold, not 3 warm, 1 mixed of 4 cells\n"),
+        said(&before, &after).contains("  cache: 3 warm, 1 mixed of 4 cells → cold\n"),
         "{}",
         said(&before, &after)
     );

@@ -65,10 +65,10 @@ fn the_mark_stands_wherever_the_number_is_shown() {
         "the figures' marks"
     );
     assert!(
-        page.contains("*</td>") && page.contains("Faint here: optane, "),
+        page.contains("*</td>") && page.contains("Drawn faint: optane, "),
         "the table of cells, and what figures remark"
     );
-    assert!(!page_of(&[chien::run("usual", USUAL)]).contains("Faint here"));
+    assert!(!page_of(&[chien::run("usual", USUAL)]).contains("Drawn faint"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_caption_is_of_cells_that_nothing_disturbed() {
     disturb(&mut record["cells"][3]);
     let (caption, remarks) = of_bars(&record);
     assert!(caption.starts_with("Highest: ") && !caption.contains("8 threads."), "{caption}");
-    assert!(remarks.contains("Faint here: 8 threads (other processes"), "{remarks}");
+    assert!(remarks.contains("Drawn faint: 8 threads (other processes"), "{remarks}");
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn cells_that_were_measured_once_are_told_apart_by_more_than_such_cells_vary() {
         |record: &Value| report(&[plain::named("once", record)])["runs"][0]["verdict"]["findings"].to_string();
     let little = findings(&once([1.0, 1.02, 1.08, 1.05]));
     assert!(little.contains("no clear gain over 1 thread (1.08×, measured once)"), "{little}");
-    assert!(little.contains("so another cell may be the best"), "{little}");
+    assert!(little.contains("so another cell may be faster"), "{little}");
     let much = findings(&once([1.0, 1.5, 3.0, 2.0]));
-    assert!(much.contains("3.00× of 1 thread") && !much.contains("may be the best"), "{much}");
+    assert!(much.contains("3.00× the rate of 1 thread") && !much.contains("may be faster"), "{much}");
     // A cell whose repeats lie 60 % apart says how far single ones may.
     let mut wide = once([1.0, 1.5, 1.4, 1.3]);
     let cell = &mut wide["cells"][3];

@@ -51,12 +51,12 @@ fn the_verdict_says_what_limits_and_whether_it_agrees() {
     let page = page_of(&[chien::run("chien", USUAL)]);
     for said in [
         "Storage limits hdd; decoding limits optane; storage and decoding together limit ssd and lustre.",
-        "With 8 threads, the emulated hdd fed 263 images/s read only, 2.29× of 1 thread (published: 2.3×).",
+        "With 8 threads, the emulated hdd fed 263 images/s read only, 2.29× the rate of 1 thread (published: 2.3×).",
         "Decoding, not storage, limits optane on these 2 cores: reading alone gave 12,032 images/s.",
         "11 of 12 published values agree within their tolerance; this one differs: lustre (sequential write, MB/s: 870 against 991.914); \
          3 not judged.",
-        "Devices are emulated: hdd, ssd, optane and lustre are shaped in this process.",
-        "The machine has 2 cores: more threads than that speed up reading only, not decoding.",
+        "Emulated devices: hdd, ssd, optane and lustre are shaped in this process.",
+        "The machine has 2 cores: more threads than cores speed up reading, not decoding.",
         "This is the quick scale",
     ] {
         assert!(page.contains(said), "not said: {said}");
@@ -169,7 +169,7 @@ fn each_run_of_a_comparison_has_figures_with_names_of_their_own() {
     for id in ["compare-1", "run-1-fig-4", "run-2-fig-4"] {
         assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
     }
-    assert!(page.contains("after beside before"));
+    assert!(page.contains("after compared with before"));
     assert_eq!(marks(&page, "compare-1").len(), 40);
 }
 
@@ -217,7 +217,7 @@ fn records_of_every_shape_have_a_page_without_a_number_that_is_none() {
         "Nothing was measured.",
         "Nothing was measured.",
         "Every cell failed",
-        "Every cell",
+        "All cells",
         "unheard of 0.5",
         "",
     ];

@@ -31,7 +31,7 @@ fn the_published_finding_is_stated_with_whether_ours_agrees() {
         "With prefetch the run time is the same for every device and thread count, within 3.6 %."
     );
     let said = "Published: with prefetch the run time is the same for every device and thread count. Ours agrees: with prefetch \
-                the run times of 16 cells lie within 3.6 % of each other (12.5 to 12.9 s).";
+                the run times of 16 cells are within 3.6 % of each other (12.5 to 12.9 s).";
     assert_eq!(verdict["findings"][0], said);
     assert!(figure(&found, "fig-6")["caption"].as_str().unwrap().starts_with(said));
     let cost = "“mini-app”: Without prefetch runs take 0.66 s more (5.3 %; optane, 8 threads) to 9.48 s more (73 %; hdd, 1 thread)";
@@ -46,7 +46,7 @@ fn cells_whose_run_time_is_not_the_same_are_named() {
     let verdict = report(&[study(&lines)])["runs"][0]["verdict"].clone();
     let said = verdict["findings"][0].as_str().unwrap();
     assert!(
-        said.contains("Ours differs: with prefetch the run times of 16 cells lie within 36 % of each other"),
+        said.contains("Ours differs: with prefetch the run times of 16 cells are within 36 % of each other"),
         "{said}"
     );
     let named = "more than 10 % longer than the shortest: hdd, 1 thread (16.9 s) and lustre, 1 thread (14.8 s).";
@@ -80,7 +80,7 @@ fn a_finding_is_only_called_published_where_the_study_has_a_source() {
     let mut lines = mini::lines();
     lines[0]["spec"]["source"] = Value::Null;
     let findings = report(&[study(&lines)])["runs"][0]["verdict"]["findings"].clone();
-    assert!(findings[0].as_str().unwrap().starts_with("With prefetch the run times of 16 cells lie"), "{findings}");
+    assert!(findings[0].as_str().unwrap().starts_with("With prefetch the run times of 16 cells are"), "{findings}");
     assert!(!findings.to_string().contains("Published:"), "{findings}");
 }
 
@@ -120,7 +120,7 @@ fn an_excess_needs_both_runs_and_says_when_one_is_missing() {
     line(&mut lines, "mini-app/prefetch=1/threads=8/tier=ssd")["error"] = json!("broken");
     let run = study(&lines);
     let found = figure(&report(std::slice::from_ref(&run)), "fig-6");
-    assert!(found["remarks"].to_string().contains("3 cells not measured both with and without."), "{found}");
+    assert!(found["remarks"].to_string().contains("3 cells not measured both with and without prefetch."), "{found}");
     let ssd: Vec<&Value> = rows(&found).iter().filter(|row| row["tier"] == "ssd").collect();
     assert_eq!((&ssd[1]["excess_s"], &ssd[1]["error"]), (&Value::Null, &json!("no space left")));
     assert_eq!(ssd[2]["excess_s"], Value::Null);
@@ -151,7 +151,7 @@ fn of_several_numbers_of_batches_ahead_the_smallest_is_the_bar_and_what_is_said(
     assert!(fig["remarks"].to_string().contains("Runs with prefetch 4 are not drawn here"), "{}", fig["remarks"]);
     let verdict = &found["runs"][0]["verdict"];
     let said = verdict["findings"][0].as_str().unwrap();
-    assert!(said.contains("Ours differs: with prefetch 1 the run times of 16 cells lie within 36 %"), "{said}");
+    assert!(said.contains("Ours differs: with prefetch 1 the run times of 16 cells are within 36 %"), "{said}");
     assert!(said.ends_with("longer than the shortest: hdd, 1 thread (16.9 s)."), "{said}");
     assert!(verdict["findings"].to_string().contains(" than with prefetch 1: the cost of I/O."), "{verdict}");
 }

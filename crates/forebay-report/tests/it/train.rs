@@ -37,7 +37,7 @@ fn a_note_of_many_cells_is_written_once() {
     lines[6]["notes"] = json!(["alone"]);
     let notes = report(&[study(&lines)])["runs"][0]["notes"].clone();
     let first = lines[2]["id"].as_str().unwrap();
-    assert_eq!(notes[0], format!("4 cells ({first} is the first): no accelerator here"));
+    assert_eq!(notes[0], format!("4 cells, first in {first}: no accelerator here"));
     assert_eq!(notes[1], format!("{}: alone", lines[6]["id"].as_str().unwrap()));
 }
 
@@ -112,7 +112,7 @@ fn the_disk_is_shown_as_collectl_does_and_what_is_unknown_is_a_dash() {
         [files, files, shards, shards, shards],
         "every cell that reads, in the ticks that it has for itself"
     );
-    assert_eq!(found["remarks"], json!(["Not shown, since nothing is read there: synthetic."]));
+    assert_eq!(found["remarks"], json!(["Not shown, because they read nothing: synthetic."]));
     for row in rows(&found) {
         assert_eq!(
             (&row["disk"], number(&row["read_size_kib"]), &row["read_merges_per_s"]),
@@ -137,7 +137,7 @@ fn a_disk_that_read_nothing_is_explained() {
     let record = forebay_record::AnyRecord::Study(Box::new(run));
     let found = figure(&report(&[NamedRun { name: "mini".to_owned(), record }]), "disk");
     let remark = found["remarks"][0].as_str().unwrap();
-    assert!(remark.starts_with("No disk read anything while these cells ran. A tier that is shaped"), "{remark}");
+    assert!(remark.starts_with("No disk read anything while these cells ran. A shaped tier"), "{remark}");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn a_training_says_where_its_time_went_and_what_would_help() {
     assert_eq!(ids, ["time", "steps", "reads", "workers"]);
     let findings = run["verdict"]["findings"].to_string();
     for said in [
-        "300 steps of 64 took",
-        "AU is 83 % over the whole run, 83 % without the wait for the first batch, 83 % as DLIO counts",
+        "300 steps of 64 images took",
+        "AU is 83 %, 83 % without the wait for the first batch, 83 % as DLIO counts",
         "Causes of the wait of 1.99 s: storage 1.99 s (100 %).",
         "The cost of I/O is 2.50 s (20 %)",
         "put the data on faster storage. It would save at most",
@@ -211,7 +211,7 @@ fn a_long_training_is_thinned_out_and_says_so() {
     let runs = [plain::named("long", &record)];
     let steps = figure(&report(&runs), "steps");
     assert!(rows(&steps).len() <= 600, "{}", rows(&steps).len());
-    assert!(steps["remarks"].to_string().contains("5,000 steps are more than the picture has room for"), "{steps}");
+    assert!(steps["remarks"].to_string().contains("5,000 steps do not fit in the picture"), "{steps}");
     let sum: f64 = rows(&steps).iter().map(|row| number(&row["compute_s"]) * number(&row["n_steps"])).sum();
     assert!((sum - number(&record["cells"][0]["compute_s"])).abs() < 0.01, "means keep the sum: {sum}");
     assert!(page_of(&runs).len() < 500_000);
@@ -232,9 +232,12 @@ fn of_run_times_the_shorter_is_faster() {
         (&json!("1 cell in common: 1 faster."), &json!("wall clock, s"))
     );
     assert!(number(&found["cells"][0]["ratio"]) < 1.0);
-    assert!(found["method"].as_str().unwrap().contains("Ratios are of run times: below 1× is faster."), "{found}");
+    assert!(
+        found["method"].as_str().unwrap().contains("These are ratios of run times: below 1× is faster."),
+        "{found}"
+    );
     let page = page_of(&runs);
-    assert!(page.contains("Ratio of run times: after over before") && page.contains("less is faster"));
+    assert!(page.contains("Ratio of run times: after over before") && page.contains("below is faster"));
     assert!(flat(&text(&runs)).contains("below 1× is faster"), "{}", text(&runs));
 }
 
@@ -314,8 +317,8 @@ fn trainings_of_every_shape_have_a_page() {
         "Nothing was measured.",
         "Training alexnet on photos",
         "on synthetic batches",
-        "No cell of this figure kept its steps.",
-        "1 step of 8 took",
+        "No cell of this figure recorded its steps.",
+        "1 step of 8 images took",
         "−0.500 s",
     ];
     for (run, said) in runs.iter().zip(says) {

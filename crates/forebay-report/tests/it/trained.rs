@@ -43,7 +43,7 @@ fn findings_of_single_cells_name_the_cell() {
     let all = findings.as_array().unwrap();
     for name in ["files: ", "tfrecord: "] {
         let said = |what: &str| all.iter().any(|said| said.as_str().unwrap().starts_with(&format!("{name}{what}")));
-        assert!(said("20 steps of 64 took") && said("AU is") && said("The cost of I/O is"), "{findings}");
+        assert!(said("20 steps of 64 images took") && said("AU is") && said("The cost of I/O is"), "{findings}");
     }
 }
 
@@ -99,7 +99,7 @@ fn published_values_are_counted_as_their_table_has_them() {
     let last = findings.as_array().unwrap().last().unwrap().as_str().unwrap();
     assert_eq!(
         last,
-        "No published value could be judged; 2 not judged. The table has 4 rows for them, one for every cell \
+        "No published value could be judged; 2 not judged. The table has 4 rows, one for each cell that is \
          compared with a value."
     );
 }
@@ -111,8 +111,8 @@ fn a_need_says_whose_images_it_takes_and_what_lies_on_one_another() {
     assert_eq!(
         found["remarks"],
         json!([
-            "synthetic read nothing: its images are taken to be as large as those of files, 112.0 KB.",
-            "These lie on one another and are drawn a little apart: synthetic, files and tfrecord."
+            "synthetic read nothing; its image size is taken from files (112.0 KB).",
+            "These lines coincide and are drawn slightly apart: synthetic, files and tfrecord."
         ])
     );
 }
@@ -121,7 +121,10 @@ fn a_need_says_whose_images_it_takes_and_what_lies_on_one_another() {
 fn sizes_say_why_the_mix_has_other_shares_than_the_bars() {
     let caption = figure(&report(&[mini::run()]), "sizes")["caption"].clone();
     assert!(
-        caption.as_str().unwrap().contains("takes the power of two nearest to a sample's size, up or down"),
+        caption
+            .as_str()
+            .unwrap()
+            .contains("rounds each size to the nearest power of two, up or down, so its shares differ"),
         "{caption}"
     );
 }

@@ -1,11 +1,11 @@
 //! The checkpoint step: a cell saves and restores a state in one mode and one format.
 //!
-//! Its repeats are the kept saves. The first save is the warm-up, which is why an experiment cannot choose another number of warm-ups.
+//! Its repeats are the saves after the first one, which is the warm-up; an experiment cannot have more or fewer warm-ups.
 
 use forebay_bench::checkpoint::{self, CheckpointSettings, Plan};
 use forebay_measure::{Observer, Refused, Settings};
 
-use super::{Failed, Stage, StepResult, Work, record};
+use super::{Failed, StepContext, StepResult, Work, record};
 
 pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Refused> {
     Settings::check(settings)?;
@@ -13,7 +13,7 @@ pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Re
     let route = route.clone().behind(work.burst.as_deref())?;
     route.check(settings.mode.first().copied())?;
     match settings.needs_burst().filter(|_| route.fast.is_none()) {
-        Some(needs) => Err(format!("{needs} needs a tier in front: give burst")),
+        Some(needs) => Err(format!("{needs} needs a burst buffer: set burst")),
         None => Ok(()),
     }
 }
@@ -21,18 +21,18 @@ pub(super) fn check(settings: &CheckpointSettings, work: &Work) -> Result<(), Re
 pub(super) fn run(
     settings: &CheckpointSettings,
     work: &Work,
-    on: Stage,
+    on: StepContext,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let plan = plan(settings, work, on)?;
     let record = checkpoint::run(&plan, record(), observer)?;
     match record.cells.into_iter().next() {
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes: record.notes }),
-        None => Err("no save was finished".into()),
+        None => Err("no save finished".into()),
     }
 }
 
-fn plan(settings: &CheckpointSettings, work: &Work, on: Stage) -> Result<Plan, Failed> {
+fn plan(settings: &CheckpointSettings, work: &Work, on: StepContext) -> Result<Plan, Failed> {
     let (Some(route), Some(places)) = (work.route(), on.saves) else {
         return Err("no tier to save to".into());
     };
@@ -64,7 +64,7 @@ mod tests {
         let work = work(with);
         work.check().unwrap();
         let places = Places { slow: Place::new("slow"), fast: None, keep: 5 };
-        let on = Stage { saves: Some(places), repeats: 3, ..Stage::default() };
+        let on = StepContext { saves: Some(places), repeats: 3, ..StepContext::default() };
         plan(settings(&work), &work, on).unwrap()
     }
 
@@ -87,8 +87,8 @@ mod tests {
         let both = [("tier", "hdd"), ("size", "1MB"), ("model", "alexnet")];
         assert_eq!(refused(&both), "give size or model, not both");
         assert_eq!(refused(&[]), "missing tier to save to");
-        assert_eq!(refused(&[("tier", "hdd"), ("mode", "burst")]), "burst saves need a tier in front: give burst");
+        assert_eq!(refused(&[("tier", "hdd"), ("mode", "burst")]), "mode burst needs a burst buffer: set burst");
         let said = refused(&[("tier", "hdd"), ("drain_rate", "9MB/s")]);
-        assert_eq!(said, "drain_rate needs a tier in front: give burst");
+        assert_eq!(said, "drain_rate needs a burst buffer: set burst");
     }
 }

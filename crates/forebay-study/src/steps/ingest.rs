@@ -6,12 +6,12 @@ use forebay_bench::ingest::{self, IngestSettings, Plan};
 use forebay_format::example::KeyNames;
 use forebay_measure::Observer;
 
-use super::{Failed, Stage, StepResult, record};
+use super::{Failed, StepContext, StepResult, record};
 
 pub(super) fn run(
     settings: &IngestSettings,
     data: PathBuf,
-    on: Stage,
+    on: StepContext,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let plan = Plan {
@@ -38,6 +38,6 @@ pub(super) fn run(
             .into())
         }
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes }),
-        None => Err("no repeat was finished".into()),
+        None => Err("no repeat finished".into()),
     }
 }

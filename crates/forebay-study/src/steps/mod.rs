@@ -33,17 +33,17 @@ pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepResult {
-    /// `None` only from a bench that measures nothing.
+    /// `None` only from test doubles.
     pub measured: Option<Measured>,
     /// Caveats a reader needs to interpret the numbers.
     pub notes: Vec<String>,
 }
 
 pub trait Bench {
-    /// After a cancellation it returns soon, and its result is dropped.
+    /// Measures a cell. After a cancellation it returns soon, and its result is discarded.
     ///
     /// # Errors
-    /// Whatever kept the cell from being measured; the study records it and continues.
+    /// The reason why the cell could not be measured; the study records it and continues.
     fn measure(&mut self, cell: &CellPlan, observer: Observer<'_>) -> Result<StepResult, Failed>;
 }
 
@@ -51,13 +51,13 @@ pub trait Bench {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
     pub task: Task,
-    /// Read, or imitated by a probe.
+    /// The dataset to read, or to imitate in a probe.
     pub dataset: Option<String>,
-    /// Read or probed; without one, data is read where it is.
+    /// The tier to read from or to probe; without one, data is read where it is.
     pub tier: Option<String>,
-    /// `Some(None)` if the study says that there are none.
+    /// Where checkpoints go; `Some(None)` if the study says `none`.
     pub checkpoint: Option<Option<Route>>,
-    /// Takes checkpoints first.
+    /// The burst buffer in front of `checkpoint`.
     pub burst: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub enum Task {
     Train(Box<TrainSettings>),
     Inspect,
     Checkpoint(CheckpointSettings),
-    /// In the manner of DLIO.
+    /// A DLIO workload.
     Workload(Box<WorkloadTask>),
 }
 
@@ -104,7 +104,7 @@ impl Work {
         })
     }
 
-    /// `None` if the name is no place of this step.
+    /// `None` if the name is not a dataset or tier of this step.
     fn set_place(&mut self, name: &str, level: &Level) -> Option<Result<(), Refused>> {
         if !places_of(self.step()).any(|place| place == name) {
             return None;
@@ -174,11 +174,11 @@ impl Work {
     }
 }
 
-/// A cell has one value where a command may sweep several.
+/// Sets one value; lists, which a command may sweep, are refused.
 fn one<S: Settings>(settings: &mut S, name: &str, level: &Level) -> Result<(), Refused> {
     let is_swept = |setting: &&Setting<S>| setting.name == name && setting.takes == Takes::Sweep;
     if S::TABLE.iter().any(|setting| is_swept(&setting)) && matches!(level, Level::Text(text) if text.contains(',')) {
-        return Err(format!("a cell has one value: for several, make {name} a factor"));
+        return Err(format!("a cell has one value; to vary {name}, make it a factor"));
     }
     settings.set(name, level)
 }
@@ -193,7 +193,7 @@ pub(super) fn names(step: Step) -> Vec<&'static str> {
     names
 }
 
-/// Defaults that a command sweeps; in a study each becomes a factor.
+/// Settings with several values by default; in a study each becomes a factor.
 pub(super) fn sweeps(step: Step) -> Vec<(&'static str, Vec<Level>)> {
     match step {
         Step::Ingest => sweeps_of::<IngestSettings>(),
@@ -218,7 +218,8 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Generated data is in `data`, `find_placement` finds the device under a folder, and `cuda_folders` may hold CUDA's libraries.
+    /// `data` holds generated data, `find_placement` finds the device of a folder, and `cuda_folders` may hold CUDA's
+    /// libraries.
     pub fn new(plan: &'a Plan, data: &'a Path, find_placement: FindPlacement<'a>, cuda_folders: Vec<PathBuf>) -> Self {
         Self { plan, places: Places::new(plan, data), find_placement, cuda_folders, extra_repeats: None }
     }
@@ -228,7 +229,7 @@ impl<'a> Steps<'a> {
         Self { extra_repeats: Some(EXTRA_REPEATS), ..self }
     }
 
-    /// `None` if the cell makes none.
+    /// `None` if the cell saves no checkpoints.
     fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
         let keep = match &cell.work.task {
             Task::Train(settings) => settings.keep(),
@@ -245,16 +246,16 @@ impl Bench for Steps<'_> {
         let data = self.places.data_of(cell);
         let checkpoint_dirs = self.checkpoint_dirs(cell)?;
         let dir = self.places.folder_of(cell.work.tier.as_deref());
-        let stands_on = match &cell.work.task {
+        let placement = match &cell.work.task {
             Task::Probe(_) => (self.find_placement)(&dir),
-            // Synthetic batches use no device.
+            // Synthetic batches are not read.
             Task::Train(settings) if settings.synthetic => Placement::default(),
             Task::Checkpoint(_) => Placement::default(),
             _ => (self.find_placement)(data.as_deref().unwrap_or(&dir)),
         };
-        let on = Stage {
-            shaped: self.plan.profile_of(cell).or(stands_on.shaped),
-            kernel: stands_on.kernel,
+        let on = StepContext {
+            shaped: self.plan.profile_of(cell).or(placement.shaped),
+            kernel: placement.kernel,
             warmups: cell.warmups,
             repeats: cell.repeats,
             cuda_folders: self.cuda_folders.clone(),
@@ -276,26 +277,27 @@ impl Bench for Steps<'_> {
                 workload::run(task, data, dir.join("workload-checkpoints"), on, observer)
             }
         }?;
-        measured.notes.extend(stands_on.notes);
+        measured.notes.extend(placement.notes);
         measured.notes.extend(checkpoint_dirs.into_iter().flat_map(|checkpoint_dirs| checkpoint_dirs.notes));
         Ok(measured)
     }
 }
 
-/// Environment and command are in the study's head.
+/// An empty record; the study's head holds environment and command line.
 fn record<C: forebay_record::Cell>() -> Record<C> {
     Record::new(Vec::new(), Environment::default())
 }
 
+/// The devices, rounds and folders of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Stage {
+pub struct StepContext {
     /// Emulated by this process.
     pub shaped: Option<Profile>,
     /// Emulated by the kernel.
     pub kernel: Option<Profile>,
-    /// Dropped rounds before the kept ones.
+    /// Rounds before the measured ones; their results are not used.
     pub warmups: usize,
-    /// Kept rounds.
+    /// Measured rounds.
     pub repeats: usize,
     /// Searched for CUDA's libraries.
     pub cuda_folders: Vec<PathBuf>,

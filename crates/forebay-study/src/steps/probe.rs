@@ -10,24 +10,25 @@ use forebay_probe::{self as probe, Kind, Like, Plan, ProbeSettings};
 use forebay_record::Measured;
 use forebay_storage::Local;
 
-use super::{Failed, Stage, StepResult, record};
+use super::{Failed, StepContext, StepResult, record};
 
-/// The plan's check guarantees one warm-up.
+/// The plan guarantees exactly one warm-up.
 pub(super) fn run(
     settings: &ProbeSettings,
     dir: PathBuf,
     data: Option<PathBuf>,
-    on: Stage,
+    on: StepContext,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let is_there = dir.exists();
     std::fs::create_dir_all(&dir)?;
     let control = Control { threads: 0, cancel: observer.cancel, progress: &|_| {} };
-    let look = data.as_ref().map(|data| || like(data, settings, &control));
-    let probed: Result<_, Failed> = Plan::new(settings.clone(), dir.clone(), look, on.shaped, on.warmups + on.repeats)
-        .and_then(|plan| Ok(probe::run(&plan, record(), observer)?));
+    let inspect = data.as_ref().map(|data| || like(data, settings, &control));
+    let probed: Result<_, Failed> =
+        Plan::new(settings.clone(), dir.clone(), inspect, on.shaped, on.warmups + on.repeats)
+            .and_then(|plan| Ok(probe::run(&plan, record(), observer)?));
     if !is_there {
-        // Removes only an empty folder; one with files stays.
+        // Removes only an empty folder.
         let _ = std::fs::remove_dir(&dir);
     }
     let mut record = probed?;
@@ -35,21 +36,21 @@ pub(super) fn run(
         record.cells.iter_mut().for_each(|cell| cell.on_kernel_tier(&profile.name));
     }
     if record.cells.is_empty() {
-        return Err("no run was finished".into());
+        return Err("no run finished".into());
     }
     Ok(StepResult { measured: Some(Measured::Probe(record.cells)), notes: record.notes })
 }
 
-/// Inspects the dataset whose sizes a probe imitates.
+/// Reads the sizes that a probe imitates from a dataset.
 ///
 /// # Errors
-/// When it cannot be read, or has no readable sample.
+/// When the dataset cannot be read, or has no readable sample.
 pub fn like<E>(data: &Path, settings: &ProbeSettings, control: &Control<'_>) -> Result<Like, E>
 where
     E: From<forebay_dataset::Error> + From<forebay_pipeline::Error> + From<probe::Error>,
 {
     let found = forebay_dataset::inspect(data, &InspectOptions::default(), control)?;
-    // Discovery also looks into shards, so it runs only if files are imitated.
+    // Discovery also reads shards, so it runs only if files are imitated.
     let files = match settings.does(Kind::Files) || found.n_samples <= found.n_files {
         true => Source::discover(Arc::new(Local::default()), data)?.files().to_vec(),
         false => Vec::new(),

@@ -30,7 +30,7 @@ impl Route {
     pub(super) fn behind(self, burst: Option<&str>) -> Result<Self, Refused> {
         match (burst, &self.fast) {
             (Some(burst), Some(fast)) => {
-                Err(format!("\"{fast} → {}\" has a burst buffer, and burst says {burst}: give one of them", self.slow))
+                Err(format!("\"{fast} → {}\" names a burst buffer, and so does burst = {burst}; omit one", self.slow))
             }
             (Some(burst), None) => Ok(Self { fast: Some(burst.to_owned()), ..self }),
             (None, _) => Ok(self),
@@ -53,15 +53,15 @@ impl Route {
                 Err(format!("{fast} cannot be its own burst buffer; name another tier"))
             }
             (Some(_), Some(Mode::Direct)) => {
-                Err("direct saves go straight to the last tier; omit the burst buffer".to_owned())
+                Err("mode direct writes to the last tier only; omit the burst buffer".to_owned())
             }
-            (None, Some(Mode::Burst)) => Err("burst saves need a tier in front: give burst".to_owned()),
+            (None, Some(Mode::Burst)) => Err("mode burst needs a burst buffer: set burst".to_owned()),
             _ => Ok(()),
         }
     }
 }
 
-const WANTED: &str = "give a tier's name, or two as \"optane → hdd\"";
+const WANTED: &str = "expected a tier, or two as in \"optane → hdd\"";
 
 pub(super) fn burst(level: &Level) -> Result<Option<String>, Refused> {
     Ok(Some(value::text(level)?).filter(|name| name != "none"))
@@ -90,12 +90,12 @@ mod tests {
             assert_eq!(route(text), Ok(of("hdd", Some("optane"))), "{text}");
         }
         for text in ["optane →", "→ hdd", "a → b → c"] {
-            assert!(route(text).unwrap_err().ends_with("give a tier's name, or two as \"optane → hdd\""), "{text}");
+            assert!(route(text).unwrap_err().ends_with("expected a tier, or two as in \"optane → hdd\""), "{text}");
         }
         assert_eq!(route("optane → hdd").unwrap().tiers().collect::<Vec<_>>(), ["optane", "hdd"]);
         assert_eq!(of("hdd", None).behind(Some("optane")), route("optane → hdd"));
         let said = route("optane → hdd").unwrap().behind(Some("ssd")).unwrap_err();
-        assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
+        assert_eq!(said, "\"optane → hdd\" names a burst buffer, and so does burst = ssd; omit one");
     }
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(modes("optane → hdd"), [Mode::Burst, Mode::Async]);
         let said = |text: &str, asked| route(text).unwrap().check(asked);
         assert_eq!(said("hdd", Some(Mode::Async)), Ok(()));
-        assert_eq!(said("hdd", Some(Mode::Burst)).unwrap_err(), "burst saves need a tier in front: give burst");
+        assert_eq!(said("hdd", Some(Mode::Burst)).unwrap_err(), "mode burst needs a burst buffer: set burst");
         let direct = said("optane → hdd", Some(Mode::Direct)).unwrap_err();
-        assert_eq!(direct, "direct saves go straight to the last tier; omit the burst buffer");
+        assert_eq!(direct, "mode direct writes to the last tier only; omit the burst buffer");
         let own = said("hdd → hdd", None).unwrap_err();
         assert_eq!(own, "hdd cannot be its own burst buffer; name another tier");
     }

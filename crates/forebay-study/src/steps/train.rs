@@ -1,7 +1,7 @@
 //! The train step: a cell is one training run, or one of an emulated accelerator.
 //!
-//! With `device = "auto"` a study runs on every machine: the network trains if there is a GPU; otherwise an emulated accelerator replaces
-//! it, and the cell's notes say so.
+//! With `device = "auto"` a study runs on every machine: with a GPU the network trains; otherwise an emulated accelerator
+//! replaces it, and the cell's notes say so.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use forebay_measure::{Observer, Refused};
 
 use forebay_bench::checkpoint::network_bytes;
 
-use super::{Failed, Stage, StepResult, Work, record};
+use super::{Failed, StepContext, StepResult, Work, record};
 
-/// Upper bound for a network whose data is not inspected yet: no dataset here has more.
+/// Upper bound for a network whose data was not inspected yet; no supported dataset has more.
 const MOST_CLASSES: usize = 1_000;
 
 pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), Refused> {
     match &work.checkpoint {
-        // One level of a factor: the settings belong to its other levels.
+        // `none` is one level of a factor: the settings apply to the other levels.
         Some(None) => Ok(()),
         None if work.burst.is_some() => Err("`burst` needs `checkpoint`".to_owned()),
         None => settings.check_saves(None),
@@ -34,7 +34,7 @@ pub(super) fn check_saves(settings: &TrainSettings, work: &Work) -> Result<(), R
 pub(super) fn run(
     settings: &TrainSettings,
     data: Option<PathBuf>,
-    on: Stage,
+    on: StepContext,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
     let plan = plan(settings, data, on);
@@ -44,12 +44,12 @@ pub(super) fn run(
     }
     match record.cells.into_iter().next() {
         Some(cell) => Ok(StepResult { measured: Some(cell.into()), notes: record.notes }),
-        None => Err("no run was finished".into()),
+        None => Err("no run finished".into()),
     }
 }
 
-fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage) -> Plan {
-    // Synthetic batches pass through no device.
+fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: StepContext) -> Plan {
+    // Synthetic batches are not read.
     let is_read = data.is_some();
     Plan {
         settings: settings.clone(),
@@ -65,7 +65,7 @@ fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: Stage) -> Plan {
     }
 }
 
-/// Upper bound.
+/// Upper bound of a checkpoint's size.
 pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
     let emulated = settings.checkpoint_size.map_or(0, |size| size.0);
     match settings.is_emulated() {
@@ -77,7 +77,7 @@ pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
     }
 }
 
-/// Peak per tier.
+/// Peak number of checkpoints on a tier.
 pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
     let kept = settings.keep() as u64 + 1;
     match settings.length() {

@@ -1,7 +1,7 @@
 //! The workload step: a cell is one run of a workload, with its overrides.
 //!
-//! Every name with a dot is a key of the workload (`reader.batch_size`), so a study can vary all of them. The data of a cell follows from
-//! the workload; cells with the same data share it.
+//! Every name with a dot is a key of the workload (`reader.batch_size`), so a study can vary any key. The workload
+//! determines the data of a cell; cells with the same data share it.
 
 mod run;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use super::one;
 
 pub(super) use run::run;
 
-/// The mean size of a sample is taken over at most this many files.
-const LOOKED_AT: u64 = 10_000;
+/// The mean sample size is taken over at most this many files.
+const MAX_SIZED_FILES: u64 = 10_000;
 /// Fraction of the machine's memory that batches may take.
-const MEMORY_SHARE: f64 = 0.5;
+const MEMORY_FRACTION: f64 = 0.5;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkloadTask {
@@ -50,7 +50,7 @@ impl WorkloadTask {
         Ok(())
     }
 
-    /// Finds the workload among the study's own; [`Self::check`] refuses one that is neither there nor built in.
+    /// Looks up the workload in the study; [`Self::check`] refuses one that is neither there nor built in.
     pub(crate) fn find(&mut self, own: &[WorkloadSpec]) {
         let name = self.workload.as_deref();
         self.text = own.iter().find(|spec| Some(spec.name.as_str()) == name).map(|spec| spec.text.clone());
@@ -96,9 +96,9 @@ impl WorkloadTask {
             return Some(problem.to_string());
         }
         let needed = Bytes(batches_bytes(&workload).saturating_mul(self.settings.all_accelerators()));
-        let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_SHARE) as u64));
+        let most = memory.map(|memory| Bytes((memory.0 as f64 * MEMORY_FRACTION) as u64));
         most.filter(|most| needed > *most).map(|most| {
-            format!("its batches need {needed} of memory; at most {most}, half of this machine's memory, may be used")
+            format!("its batches need {needed} of memory; the limit is {most}, half of this machine's memory")
         })
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn is_key(name: &str) -> bool {
     name.contains('.')
 }
 
-/// Prefetched batches of one accelerator.
+/// Bytes of the prefetched batches of one accelerator.
 fn batches_bytes(workload: &Workload) -> u64 {
     let reader = &workload.reader;
     let transformed: u64 = reader.transformed_dims.iter().product::<u64>() * reader.transformed_element.bytes();
@@ -119,9 +119,9 @@ fn batches_bytes(workload: &Workload) -> u64 {
     reader.n_ahead().max(1).saturating_mul(reader.batch_size).saturating_mul(delivered)
 }
 
-/// Mean over the dataset's size distribution.
+/// The mean over the dataset's size distribution.
 fn mean_sample_bytes(dataset: &Dataset) -> f64 {
-    let n_files = dataset.n_files(Part::Train).min(LOOKED_AT);
+    let n_files = dataset.n_files(Part::Train).min(MAX_SIZED_FILES);
     let sum: u64 = (0..n_files).map(|i| dataset.shape_of(Part::Train, i).sample_bytes).sum();
     if n_files == 0 { 0.0 } else { sum as f64 / n_files as f64 }
 }

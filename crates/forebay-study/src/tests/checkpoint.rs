@@ -67,19 +67,17 @@ fn a_tier_of_checkpoints_that_is_not_there_is_refused_with_the_nearest() {
 #[test]
 fn what_a_cell_says_of_checkpoints_must_go_together() {
     let (said, _) = refused("checkpoint_every = 20\n", "");
-    assert!(said.starts_with("cell train/checkpoint=slow: steps between two checkpoints not given"), "{said}");
+    assert!(said.starts_with("cell train/checkpoint=slow: checkpoint interval missing"), "{said}");
     let (said, _) = refused("checkpoint_every = 20", "checkpoint_every = 0");
     assert!(
         said.starts_with("experiment \"train\", settings.checkpoint_every: 0: give a whole number from 1 "),
         "{said}"
     );
     let (said, _) = refused("size = \"100MB\"", "size = \"100MB\"\nmode = \"direct\"");
-    assert_eq!(said, "cell save/tier=fast → slow: direct saves go straight to the last tier; omit the burst buffer");
+    assert_eq!(said, "cell save/tier=fast → slow: mode direct writes to the last tier only; omit the burst buffer");
     let (said, _) = refused("repeats = 4", "repeats = 4\nwarmups = 0");
-    assert!(
-        said.starts_with("experiment \"save\", warmups: repeats are saves, of which exactly the first is dropped"),
-        "{said}"
-    );
+    let wanted = "experiment \"save\", warmups: checkpoints have exactly one warm-up, the first save; set this to 1";
+    assert_eq!(said, wanted);
     let (said, hint) = refused("size = \"100MB\"", "saves = 5");
     assert_eq!(said, "experiment \"save\", settings.saves: checkpoint has no setting \"saves\"");
     assert!(hint.unwrap().starts_with("expected one of burst, device, "));

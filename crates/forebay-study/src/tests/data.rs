@@ -153,7 +153,7 @@ fn a_dataset_that_cannot_be_packed_is_refused() {
     assert_eq!(said, "dataset \"shards\", of: a dataset cannot be packed from itself");
     let circle = "[[dataset]]\nname = \"files\"\npack = \"tar\"\nof = \"shards\"\n";
     let said = refused("[[dataset]]\nname = \"files\"\nmake = \"caltech101\"\ncount = 12\n", circle);
-    assert_eq!(said, "dataset \"files\", of: \"shards\" is packed itself; name a dataset of image files");
+    assert_eq!(said, "dataset \"files\", of: \"shards\" is itself packed; name a dataset of image files");
     assert_eq!(refused("of = \"files\"", ""), "dataset \"shards\": `pack` needs `of`, the dataset to pack");
     let said = refused("pack = \"tfrecord\"", "");
     assert_eq!(said, "dataset \"shards\": `of` needs `pack` (tfrecord, tar, tensor)");
@@ -189,7 +189,7 @@ fn the_machines_cores_become_numbers_that_the_plan_keeps() {
     let elsewhere = Plan::for_cores(kept, Scale::Quick, 2).unwrap();
     assert_eq!(ids(&elsewhere), of(&[1, 2, 4, 8, 12]), "begun on six cores, gone on with on two");
     let error = Plan::new(parse(&study.replace("1..cores*2", "1..cpus")).unwrap(), Scale::Quick).unwrap_err();
-    let said = "experiment \"read\", factors.threads: \"1..cpus\": give a number, \"cores\", \"cores*N\", or a range of \
-                these for powers of two, as \"1..cores*2\"";
+    let said = "experiment \"read\", factors.threads: \"1..cpus\": expected a number, \"cores\", \"cores*N\" or a range of \
+                powers of two, as in \"1..cores*2\"";
     assert_eq!(error.to_string(), said);
 }

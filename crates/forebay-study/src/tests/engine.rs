@@ -10,7 +10,7 @@ fn every_cell_is_run_once_in_the_order_of_the_seed() {
     let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake::default();
-    let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
+    let ended = go(&plan, &Remaining::whole(&plan), &mut folder, &mut bench);
     assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 0, n_left_out: 0, stopped: false });
     assert_eq!(bench.asked, ids_in_order(&plan));
     assert_ne!(bench.asked, plan.cells.iter().map(|cell| cell.id.clone()).collect::<Vec<_>>(), "not as in the file");
@@ -34,7 +34,7 @@ fn a_failing_cell_is_kept_with_its_reason_and_the_study_goes_on() {
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let failing = ["all/read_only=true/threads=2".to_owned()];
     let mut bench = Fake { failing: failing.into(), ..Fake::default() };
-    let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
+    let ended = go(&plan, &Remaining::whole(&plan), &mut folder, &mut bench);
     assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, n_left_out: 0, stopped: false });
     let failed: Vec<StudyCell> = recorded(dir.path()).cells.into_iter().filter(|cell| cell.error.is_some()).collect();
     assert_eq!(ids(&failed), ["all/read_only=true/threads=2"]);
@@ -46,14 +46,14 @@ fn failed_cells_are_done_unless_they_shall_be_tried_again() {
     let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
     let failing = ["one/block=4KiB/depth=1".to_owned(), "all/read_only=true/threads=2".to_owned()];
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
-    go(&plan, &Rest::whole(&plan), &mut folder, &mut Fake { failing: failing.clone().into(), ..Fake::default() });
+    go(&plan, &Remaining::whole(&plan), &mut folder, &mut Fake { failing: failing.clone().into(), ..Fake::default() });
     drop(folder);
     let (_, run) = Folder::resume(dir.path(), &head_of(&plan)).unwrap();
-    let rest = Rest::after(&plan, &run, false);
+    let rest = Remaining::after(&plan, &run, false);
     assert_eq!((rest.cells.len(), rest.n_done, rest.n_failed), (0, 9, 2));
     let (mut folder, run) = Folder::resume(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake { failing: [failing[0].clone()].into(), ..Fake::default() };
-    let ended = go(&plan, &Rest::after(&plan, &run, true), &mut folder, &mut bench);
+    let ended = go(&plan, &Remaining::after(&plan, &run, true), &mut folder, &mut bench);
     assert_eq!(bench.asked.iter().collect::<HashSet<_>>(), failing.iter().collect::<HashSet<_>>());
     assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 1, n_left_out: 0, stopped: false });
     let run = recorded(dir.path());
@@ -66,7 +66,7 @@ fn a_stop_drops_the_cell_at_work_and_keeps_those_before() {
     let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake { stop_at: Some(4), ..Fake::default() };
-    let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
+    let ended = go(&plan, &Remaining::whole(&plan), &mut folder, &mut bench);
     assert_eq!(ended, Outcome { n_cells: 9, n_done: 4, n_failed: 0, n_left_out: 0, stopped: true });
     assert_eq!(ids(&recorded(dir.path()).cells), ids_in_order(&plan)[..4]);
     assert_eq!(bench.asked.len(), 5);
@@ -87,7 +87,7 @@ fn an_observer_hears_of_every_cell_and_of_the_time_left() {
         }
     };
     let never = AtomicBool::new(false);
-    run(&plan, &Rest::whole(&plan), &mut folder, &mut Fake::default(), &|_| Some(1.0), &observe, &never).unwrap();
+    run(&plan, &Remaining::whole(&plan), &mut folder, &mut Fake::default(), &|_| Some(1.0), &observe, &never).unwrap();
     let wanted = ids_in_order(&plan).into_iter().enumerate();
     let wanted = wanted.flat_map(|(i, id)| [format!("start {id} {i}/9"), format!("end {id} {}/9", i + 1)]);
     assert_eq!(heard.into_inner().unwrap(), wanted.collect::<Vec<_>>());
@@ -107,7 +107,7 @@ fn a_folder_that_is_not_empty_is_refused_with_what_to_do() {
     let run = dir.path().join("run");
     drop(Folder::begin(&run, &head_of(&plan)).unwrap());
     let error = Folder::begin(&run, &head_of(&plan)).unwrap_err();
-    assert_eq!(error.hint().unwrap(), "resume it with --resume, or give another --out");
+    assert_eq!(error.hint().unwrap(), "resume the run with --resume, or give another --out");
 }
 
 #[test]
@@ -152,15 +152,15 @@ fn a_cell_that_is_left_out_is_kept_with_its_reason_and_run_where_it_fits() {
     plan.cells[2].left_out = Some("its batches take 9.0 TB of memory".to_owned());
     let mut folder = Folder::begin(dir.path(), &head_of(&plan)).unwrap();
     let mut bench = Fake::default();
-    let ended = go(&plan, &Rest::whole(&plan), &mut folder, &mut bench);
+    let ended = go(&plan, &Remaining::whole(&plan), &mut folder, &mut bench);
     assert_eq!(ended, Outcome { n_cells: 9, n_done: 9, n_failed: 0, n_left_out: 1, stopped: false });
     assert!(!bench.asked.contains(&plan.cells[2].id));
     let run = recorded(dir.path());
     let left: Vec<_> = run.cells.iter().filter(|cell| !cell.is_measured()).collect();
     assert_eq!((left.len(), &left[0].id), (1, &plan.cells[2].id));
     assert_eq!(left[0].left_out, plan.cells[2].left_out);
-    let again = Rest::after(&plan, &run, true);
+    let again = Remaining::after(&plan, &run, true);
     assert_eq!((again.cells.len(), again.n_done, again.n_failed, again.n_left_out), (0, 9, 0, 1));
     plan.cells[2].left_out = None;
-    assert_eq!(Rest::after(&plan, &run, false).cells, [2], "a larger machine runs it");
+    assert_eq!(Remaining::after(&plan, &run, false).cells, [2], "a larger machine runs it");
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_measure::{Event, Observer};
 use forebay_record::{Environment, Scale, StudyCell, StudyHead, StudyRun};
 
-use super::{Bench, CellPlan, Failed, Folder, Outcome, Placement, Plan, RECORD, Rest, StepResult, parse, run};
+use super::{Bench, CellPlan, Failed, Folder, Outcome, Placement, Plan, RECORD, Remaining, StepResult, parse, run};
 
 /// Two experiments, 2 × 3 and 1 + 1 + 1 cells.
 const SMALL: &str = r#"
@@ -79,7 +79,7 @@ impl Bench for Fake {
 }
 
 /// Runs what is left of the plan in the folder.
-fn go(plan: &Plan, rest: &Rest, folder: &mut Folder, bench: &mut Fake) -> Outcome {
+fn go(plan: &Plan, rest: &Remaining, folder: &mut Folder, bench: &mut Fake) -> Outcome {
     let never = AtomicBool::new(false);
     run(plan, rest, folder, bench, &|_| Some(1.0), &|_| (), &never).unwrap()
 }

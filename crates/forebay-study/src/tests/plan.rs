@@ -46,7 +46,7 @@ fn a_level_of_another_type_is_refused_with_its_key() {
         is_refused(from, to, &format!("{all}{said}"), None);
     }
     let one = "experiment \"one\", factors.block: ";
-    let wanted = "give a size from 1 B to 1.07 GB, as 1MiB";
+    let wanted = "give a size from 1 B to 1.07 GB, such as 1MiB";
     is_refused("block = [\"1MiB\", \"4KiB\"]", "block = [\"9TB\"]", &format!("{one}\"9TB\": {wanted}"), None);
 }
 
@@ -135,7 +135,7 @@ fn contradictions_are_refused() {
     is_refused(
         "name = \"set\"",
         "name = \"../set\"",
-        "dataset \"../set\": a name may contain letters, digits, hyphens, dots and underscores only",
+        "dataset \"../set\": a name has at most 64 letters, digits, hyphens, dots and underscores, and starts with no hyphen or dot",
         None,
     );
     is_refused(
@@ -230,7 +230,7 @@ fn references_and_figures_speak_of_what_is_there() {
 #[test]
 fn a_probe_that_cannot_be_is_refused() {
     let warmups = "run = \"probe\"\nwarmups = 0";
-    let said = "experiment \"one\", warmups: a probe always drops exactly its first run; set this to 1";
+    let said = "experiment \"one\", warmups: a probe has exactly one warm-up, its first run; set this to 1";
     is_refused("run = \"probe\"", warmups, said, None);
     let settings = "depth = [1, 8]\nengine = [\"direct\", \"uring\"]\ntier = [\"hdd\"]";
     let said = "cell one/block=1MiB/depth=1/engine=uring/tier=hdd: io_uring bypasses an emulated tier; use engine sync or direct";

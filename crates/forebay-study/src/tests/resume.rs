@@ -11,7 +11,7 @@ fn whole(plan: &Plan) -> String {
     let dir = tempfile::tempdir().unwrap();
     let mut folder = Folder::begin(dir.path(), &head_of(plan)).unwrap();
     let failing = [plan.cells[3].id.clone()].into();
-    go(plan, &Rest::whole(plan), &mut folder, &mut Fake { failing, ..Fake::default() });
+    go(plan, &Remaining::whole(plan), &mut folder, &mut Fake { failing, ..Fake::default() });
     fs::read_to_string(dir.path().join(RECORD)).unwrap()
 }
 
@@ -20,7 +20,7 @@ fn go_on(plan: &Plan, record: &str) -> (Vec<String>, StudyRun) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(RECORD), record).unwrap();
     let (mut folder, run) = Folder::resume(dir.path(), &head_of(plan)).unwrap();
-    let rest = Rest::after(plan, &run, false);
+    let rest = Remaining::after(plan, &run, false);
     folder.append(&rest.resumed(Environment::default())).unwrap();
     let mut bench = Fake::default();
     let ended = go(plan, &rest, &mut folder, &mut bench);
@@ -59,7 +59,7 @@ fn a_run_that_is_stopped_again_and_again_comes_to_its_end() {
         assert_eq!(run.cells.len(), n_done);
         // Each time one cell is finished and the next one is dropped.
         let mut bench = Fake { stop_at: Some(1), ..Fake::default() };
-        let ended = go(&plan, &Rest::after(&plan, &run, false), &mut folder, &mut bench);
+        let ended = go(&plan, &Remaining::after(&plan, &run, false), &mut folder, &mut bench);
         assert_eq!((ended.n_done, ended.stopped), (n_done + 1, n_done < 8));
         asked.push(bench.asked[0].clone());
     }
@@ -88,7 +88,7 @@ fn where_there_is_no_run_there_is_none_to_go_on_with() {
         let path = if name.is_empty() { dir.path().join("made/data") } else { dir.path().join(name) };
         let error = Folder::resume(&path, &head_of(&plan)).unwrap_err();
         assert_eq!(error.to_string(), format!("no run to resume in {}", path.display()));
-        assert_eq!(error.hint().unwrap(), "omit --resume to start one there");
+        assert_eq!(error.hint().unwrap(), "omit --resume to start a new run there");
     }
     assert!(!dir.path().join("gone").exists() && fs::read_dir(dir.path().join("made")).unwrap().count() == 1);
 }
@@ -121,7 +121,7 @@ fn a_record_damaged_before_its_end_is_refused_and_left_alone() {
     fs::write(dir.path().join(RECORD), &damaged).unwrap();
     let error = Folder::resume(dir.path(), &head_of(&plan)).unwrap_err();
     assert!(matches!(error, Error::Record { .. }), "{error}");
-    let hint = "keep the 1 line before that one and continue with --resume: later cells run again";
+    let hint = "delete line 2 and all lines after it, then use --resume; their cells run again";
     assert_eq!(error.hint().unwrap(), hint);
     assert_eq!(fs::read_to_string(dir.path().join(RECORD)).unwrap(), damaged);
 }

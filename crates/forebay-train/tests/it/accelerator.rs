@@ -179,7 +179,7 @@ fn descriptions_that_make_no_sense_are_refused_with_the_reason() {
     assert!(refused("emulated:gamma(1000000,1h)").ends_with("the mean, 1000000 times 1h, is longer than one day"));
     assert!(refused("emulated:normal(-2ms,1ms)").contains("invalid accelerator"));
     assert!(refused("emulated:gamma(nan,1ms)").ends_with("\"nan\" is not a positive number"));
-    assert!(refused("emulated:224ms,lazy").contains("give a unit"));
+    assert!(refused("emulated:224ms,lazy").contains("unknown unit \"ms,lazy\"; use ns, us, ms, s, min or h"));
 }
 
 #[test]

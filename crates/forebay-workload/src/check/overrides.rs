@@ -71,8 +71,8 @@ mod tests {
     fn one_that_is_spelt_wrong_is_named() {
         let (_, problems) = applied(&["++workload.a", "++hydra.run.dir=x", "++workload.a..b=1"]);
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(said[0], "++workload.a: an override is spelt ++workload.section.key=value");
-        assert_eq!(said[1], "++hydra.run.dir=x: an override begins with ++workload.");
-        assert_eq!(said[2], "++workload.a..b=1: there is an empty name between its dots");
+        assert_eq!(said[0], "++workload.a: expected an override of the form ++workload.section.key=value");
+        assert_eq!(said[1], "++hydra.run.dir=x: an override must begin with ++workload.");
+        assert_eq!(said[2], "++workload.a..b=1: empty name between two dots");
     }
 }

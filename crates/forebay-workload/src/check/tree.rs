@@ -214,7 +214,7 @@ mod tests {
             ("a: {b: 1\n", "line 1, column 4: unclosed bracket"),
             ("a: \"b\n", "line 2, column 1: unclosed quote"),
             ("a: .nan\n", "line 1, column 4: .nan is not a finite number"),
-            ("a: *b\n", "line 1, column 4: an alias (*name) of which there is no anchor (&name) before"),
+            ("a: *b\n", "line 1, column 4: alias (*name) without an earlier anchor (&name)"),
             ("a: 1\n---\na: 2\n", "line 3, column 1: second document; a file may hold only one workload"),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), wanted, "{text}");

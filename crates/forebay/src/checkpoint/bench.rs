@@ -1,4 +1,4 @@
-//! `forebay checkpoint bench`: flags in, plan built, measured, table out.
+//! `forebay checkpoint bench`: builds the plan from the flags, measures, prints the table.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (places, notes) = args.at.places()?;
     let plan = args.plan(Places { keep: 1, ..places })?;
-    // It works in a folder of its own beside what is there: a record may lie there too, but not in a checkpoint.
+    // It works in its own subfolder; the record may be in the same folder, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;
     args.at.folders.dirs().try_for_each(create)?;

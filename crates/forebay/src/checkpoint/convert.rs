@@ -1,4 +1,4 @@
-//! `forebay checkpoint convert`: one format into the other, a piece at a time, whoever wrote it.
+//! `forebay checkpoint convert`: converts checkpoints of any program between the formats, piece by piece.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 
     /// Leave out string tensors, which cannot be converted
     ///
-    /// Without it, a checkpoint with string tensors is refused. The object graph of `tf.train.Checkpoint` holds no values and is
-    /// always left out, with a note.
+    /// Without this flag, a checkpoint with string tensors is refused. The object graph of `tf.train.Checkpoint` holds no values
+    /// and is always left out, with a note.
     #[arg(long)]
     drop_strings: bool,
 
@@ -46,7 +46,7 @@ pub(super) struct Converted {
     pub(super) n_tensors: usize,
     pub(super) bytes: u64,
     pub(super) files: Vec<String>,
-    /// What the format cannot hold, and what else a reader should know.
+    /// What was left out because the format cannot hold it, and other remarks.
     pub(super) remarks: Vec<String>,
 }
 
@@ -58,11 +58,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     files::check_apart(args.json.as_deref(), &out_dir, &out_stem, to)?;
     files::check_apart(args.json.as_deref(), &dir, &stem, from)?;
     let read: Vec<PathBuf> = [args.input.clone()].into_iter().chain(files::names(&dir, &stem, from)).collect();
-    let mut outputs = Outputs::beside(read.iter().map(PathBuf::as_path), args.force);
+    let mut outputs = Outputs::for_inputs(read.iter().map(PathBuf::as_path), args.force);
     files::claim(&mut outputs, "OUT", &out_dir, &out_stem, to)?;
     let json = outputs.json(args.json.as_deref())?;
     let converted = match copy(args, from, &Folder(dir), &stem, to) {
-        // It ran, and the source is damaged, as `verify` would say.
+        // A damaged source is a result, as in `verify`.
         Err(error) if is_damaged(&error) => {
             complain(&error);
             return Ok(Outcome::Missed);
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
-/// Writes the one as the other; `None` when it has what cannot be written and may not be left out.
+/// Converts a checkpoint; `None` if it contains string tensors and they may not be left out.
 fn copy(
     args: &Args,
     from: &dyn Format,
@@ -92,7 +92,7 @@ fn copy(
     write(&catalog, source, &args.out, to, args.force, &|| Ok(())).map(Some)
 }
 
-/// Whether the source is not what was written: cut off, changed, or not the format that its name says.
+/// Whether the source is damaged: truncated, changed, or not in the format that its name implies.
 fn is_damaged(error: &anyhow::Error) -> bool {
     use format::Error::{Checksum, Invalid, Truncated};
     error.chain().any(|cause| {
@@ -101,14 +101,14 @@ fn is_damaged(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The string tensors of a checkpoint but for its object graph, in words; `None` when there are none.
+/// Describes the string tensors of a checkpoint, without its object graph; `None` if there are none.
 fn strings(catalog: &Catalog) -> Option<String> {
     let all = catalog.strings.iter().filter(|strings| !strings.is_object_graph());
     let names: Vec<String> = all.map(|strings| format!("{:?}", strings.name)).collect();
     (!names.is_empty()).then(|| format!("{} of strings ({})", count(names.len() as u64, "tensor"), names.join(", ")))
 }
 
-/// Writes a checkpoint's tensors and notes under a name, with a bar, if they are good in the end.
+/// Writes a checkpoint's tensors and notes, with a progress bar; the files get their names only if `is_good` succeeds.
 pub(super) fn write(
     catalog: &Catalog,
     source: &dyn format::Source,
@@ -130,7 +130,7 @@ pub(super) fn write(
     remarks.extend(strings(catalog).map(|strings| format!("left out {strings}, which cannot be written")));
     if catalog.strings.iter().any(format::Strings::is_object_graph) {
         remarks.push(
-            "left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are there, \
+            "left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are kept \
              under their names in the checkpoint"
                 .to_owned(),
         );
@@ -146,7 +146,7 @@ impl Converted {
     }
 }
 
-/// The format of what a path names, the folder it lies in, and its stem there.
+/// The format, the folder and the stem of the checkpoint that a path names.
 fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     if path.is_dir() {
         return find_in(path);
@@ -166,7 +166,7 @@ fn find(path: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     bail!("{}: no such file, and no TensorFlow checkpoint has that prefix", path.escaped())
 }
 
-/// The only checkpoint of a folder, or the one that TensorFlow's state file names.
+/// The only checkpoint in a folder, or the one named in TensorFlow's state file.
 fn find_in(dir: &Path) -> Result<(&'static dyn Format, PathBuf, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.escaped()))? {

@@ -1,4 +1,4 @@
-//! `forebay checkpoint drain`: the burst buffer's checkpoints to where they belong, now.
+//! `forebay checkpoint drain`: copies the burst buffer's checkpoints to the last tier.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::output::{JsonArgs, Outcome, Schema, complain, in_words, remark};
 use crate::values::of;
 use crate::{progress, stop};
 
-/// How often Ctrl-C is looked for.
+/// How often the stop flag is checked.
 const TICK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     at: PlaceArgs,
 
-    /// Most bytes to copy per second, as 100MB; also limits reading them back
+    /// Limit of bytes copied per second, for example 100MB; reading back the copy has the same limit
     #[arg(long, value_name = "SIZE", value_parser = of(value::bytes_per_s))]
     drain_rate: Option<Bytes>,
 
@@ -33,11 +33,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Serialize)]
 struct Drained {
-    /// Copies made and read back.
+    /// Copies that were written and read back.
     n_drained: u64,
-    /// Checkpoints that the folder still lacks.
+    /// Checkpoints that are not drained yet.
     n_undrained: usize,
-    /// Why, each with its causes.
+    /// The reasons, each with its causes.
     errors: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn complain_unless_stopped(error: &anyhow::Error) {
 }
 
 fn watched(store: &Store) -> Result<usize, Error> {
-    // What is copied is read back.
+    // Every copy is also read back.
     let bar = progress::bytes(2 * store.undrained().n_bytes);
     bar.set_message("draining");
     let outcome = unless_stopped(store, || store.drain_with(&|bytes| bar.inc(bytes)));
@@ -89,9 +89,9 @@ fn watched(store: &Store) -> Result<usize, Error> {
     outcome
 }
 
-/// Lets a store work until it is done or Ctrl-C.
+/// Waits until a store has finished its work, or for Ctrl-C.
 pub(super) fn unless_stopped<T>(store: &Store, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    // Before the work begins, so that no Ctrl-C finds nobody who hears it.
+    // Installed before the work starts: no Ctrl-C is missed.
     let stop = stop::flag();
     let look = || {
         let is_stopped = stop.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A file system that only pretends to change: a dry run finds out what a command would do by letting it do it.
+//! A file system for dry runs: it records changes instead of making them, while the command runs as usual.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use forebay_checkpoint::{Error, File, Fs, Guard, Kind, Operation, Reading, Result};
 
-/// Reads as below, with what was renamed gone; nothing is written, and no lock is taken.
+/// Reads the real file system minus renamed paths. Writes nothing and takes no lock.
 pub(super) struct DryFs {
     inner: Arc<dyn Fs>,
     gone: Mutex<BTreeSet<PathBuf>>,
@@ -23,10 +23,10 @@ impl DryFs {
     }
 
     fn gone(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.gone.lock().expect("no holder of this lock panics")
+        self.gone.lock().expect("no thread panics while it holds this lock")
     }
 
-    /// What is asked of a path that seems to be gone fails.
+    /// Fails for a path that counts as removed.
     fn check(&self, operation: Operation, path: &Path) -> Result<()> {
         let is_gone = path.ancestors().any(|above| self.gone().contains(above));
         if is_gone { Err(Error::NotFound { operation, path: path.to_owned() }) } else { Ok(()) }
@@ -66,7 +66,7 @@ impl Fs for DryFs {
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let names = match self.inner.list(dir) {
-            // What something was renamed to, to be removed there.
+            // The target of an earlier rename, which the command now removes.
             Err(Error::NotFound { .. }) => return Ok(Vec::new()),
             names => names?,
         };

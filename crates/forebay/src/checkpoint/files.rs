@@ -1,4 +1,4 @@
-//! Files of a format: read in pieces wherever they lie, and written under a name that may have them.
+//! Files of a checkpoint format: reads them piece by piece, and writes them under a given name.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use forebay_units::{PathText, unescape};
 use super::placing::{Placing, STATE};
 use crate::output::{Outputs, parent, place};
 
-/// The files of a folder, by the texts of their names: formats know names as text, a folder has bytes.
+/// The files of a folder by name. Formats have names as text, folders as bytes.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Source for Folder {
@@ -28,20 +28,21 @@ impl Source for Folder {
     }
 }
 
-/// The path of a file in a folder, by its name's text. What is no path's text is a name as it is: an index may hold any.
+/// The path of a file in a folder, from the text of its name. Text that is not an escaped path is used as it is, since an
+/// index may contain any name.
 pub(super) fn in_folder(dir: &Path, name: &str) -> PathBuf {
     dir.join(unescape(name).unwrap_or_else(|_| name.into()))
 }
 
 pub(super) struct Target<'a> {
     pub(super) dir: PathBuf,
-    /// The text of the name.
+    /// The name as text.
     pub(super) stem: String,
     pub(super) format: &'static dyn Format,
     pub(super) force: bool,
     pub(super) moved: &'a dyn Fn(u64),
     pub(super) cancel: &'a AtomicBool,
-    /// Asked once all is written, before anything gets its name.
+    /// Called when everything is written, before any file gets its name.
     pub(super) is_good: &'a dyn Fn() -> Result<()>,
 }
 
@@ -54,9 +55,9 @@ pub(super) fn n_bytes(catalog: &Catalog) -> u64 {
     catalog.tensors.iter().map(|entry| entry.n_bytes).sum()
 }
 
-/// Writes what a catalog names, a piece at a time, and puts the files in place once all are whole and durable.
+/// Writes the tensors of a catalog piece by piece, and renames the files once all of them are complete and durable.
 pub(super) fn write(catalog: &Catalog, source: &dyn Source, target: &Target<'_>) -> Result<Written> {
-    // Planning looks at lengths only: memory that is never touched takes no room.
+    // Planning needs lengths only: untouched memory takes no space.
     let longest = catalog.tensors.iter().map(|entry| entry.n_bytes).max().unwrap_or(0);
     let blank = Region::new(usize::try_from(longest)?)?;
     let tensor = |entry: &'_ forebay_checkpoint::format::Entry| entry.n_bytes as usize;
@@ -91,7 +92,7 @@ fn fill(catalog: &Catalog, source: &dyn Source, piece: &Piece, from: u64, into: 
     Ok(())
 }
 
-/// Values are not those that were written.
+/// The values differ from those that were written.
 #[derive(Debug)]
 pub(super) struct Unverified(String);
 
@@ -103,19 +104,19 @@ impl fmt::Display for Unverified {
 
 impl std::error::Error for Unverified {}
 
-/// Whether the values are those that were written, where the format they came in says so.
+/// Checks the values against the checksums of the source format, if it has any.
 fn check(catalog: &Catalog, found: &[u32]) -> Result<()> {
     for (entry, found) in catalog.tensors.iter().zip(found) {
         if let Some(expected) = entry.crc32c.filter(|expected| expected != found) {
             let (file, name) = (&catalog.files[entry.file], &entry.header.name);
             let what = format!("tensor {name:?}: checksum: expected {expected:#010x}, found {found:#010x}");
-            return Err(Unverified(format!("{file}: {what}: it is damaged")).into());
+            return Err(Unverified(format!("{file}: {what}: damaged")).into());
         }
     }
     Ok(())
 }
 
-/// The folder and the text of the stem of a path that a checkpoint of this format is to have.
+/// The folder and the stem of the path to which a checkpoint of this format is written.
 pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String)> {
     let shown = path.escaped();
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
@@ -125,11 +126,11 @@ pub(super) fn split(path: &Path, format: &dyn Format) -> Result<(PathBuf, String
         bail!("{shown} is not a regular file");
     }
     let Some(name) = path.file_name().map(PathText::escaped) else {
-        bail!("{shown}: not the name of a file");
+        bail!("{shown}: not a file name");
     };
     let stem = match format.stem(&name) {
         Some(stem) => stem,
-        None if format.name() == "safetensors" => bail!("{shown}: the name of a safetensors file ends in .safetensors"),
+        None if format.name() == "safetensors" => bail!("{shown}: a safetensors file needs the extension .safetensors"),
         None => &name,
     };
     Ok((parent(path).to_owned(), stem.to_owned()))
@@ -140,17 +141,17 @@ pub(super) fn is_checkpoint(dir: &Path) -> bool {
     name.is_some() && dir.join("manifest.forebay").exists()
 }
 
-/// Refuses a path inside a checkpoint: what lies there is what its manifest names, and goes with it.
+/// Refuses a path inside a checkpoint, which holds only the files of its manifest and is removed as a whole.
 pub(super) fn check_outside(path: &Path) -> Result<()> {
     match place(parent(path)).ancestors().find(|dir| is_checkpoint(dir)) {
         Some(inside) => {
-            bail!("{} lies inside the checkpoint {}\nhint: choose a path outside it", path.escaped(), inside.escaped())
+            bail!("{} is inside the checkpoint {}\nhint: choose a path outside it", path.escaped(), inside.escaped())
         }
         None => Ok(()),
     }
 }
 
-/// The files of a checkpoint of this format, by the text of its stem.
+/// The files of a checkpoint of this format, by its stem.
 pub(super) fn names(dir: &Path, stem: &str, format: &dyn Format) -> Vec<PathBuf> {
     let endings: &[&str] = match format.name() {
         "safetensors" => &[".safetensors"],
@@ -159,7 +160,7 @@ pub(super) fn names(dir: &Path, stem: &str, format: &dyn Format) -> Vec<PathBuf>
     endings.iter().map(|ending| in_folder(dir, &format!("{stem}{ending}"))).collect()
 }
 
-/// Claims the files that a checkpoint is written to; those that exist are judged when it is known which they are.
+/// Claims the files to which a checkpoint is written; existing files are checked once their names are known.
 pub(super) fn claim(
     outputs: &mut Outputs,
     flag: &'static str,
@@ -170,7 +171,7 @@ pub(super) fn claim(
     names(dir, stem, format).iter().try_for_each(|path| outputs.claim(flag, path).map(drop))
 }
 
-/// Refuses to write JSON over a file of a checkpoint that is read or written.
+/// Refuses a JSON path that is a file of the checkpoint.
 pub(super) fn check_apart(json: Option<&Path>, dir: &Path, stem: &str, format: &dyn Format) -> Result<()> {
     let Some(json) = json.filter(|json| *json != Path::new("-")) else { return Ok(()) };
     check_outside(json)?;

@@ -1,10 +1,10 @@
-//! Who holds a folder's lock, found out without taking it: a look must not be what refuses somebody else.
+//! Finds the holder of a folder's lock without taking the lock, which would block other processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The name that the holder of a lock file wrote into it; `None` when nobody on this machine holds it.
+/// The name that the holder wrote into the lock file; `None` if no process on this machine holds the lock.
 pub(super) fn holder(lock: &Path) -> Option<String> {
     let inode = fs::metadata(lock).ok()?.ino();
     let written = fs::read_to_string(lock).ok()?.trim().to_owned();
@@ -13,8 +13,8 @@ pub(super) fn holder(lock: &Path) -> Option<String> {
     locks.lines().any(|line| is_held(line, inode, pid)).then_some(written)
 }
 
-/// Whether a line of `/proc/locks` is of a lock of this file that this process holds. Device numbers are not compared:
-/// some file systems give files others than the kernel lists.
+/// Whether a line of `/proc/locks` is a lock of this file held by this process. Device numbers are not compared:
+/// on some file systems, files have other device numbers than the kernel lists.
 fn is_held(line: &str, inode: u64, pid: Option<u64>) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, "WRITE", held_by, place, ..] = words[..] else { return false };

@@ -1,4 +1,4 @@
-//! `forebay checkpoint ls`: what is where, as far as manifests and lengths tell.
+//! `forebay checkpoint ls`: lists checkpoints by their manifests and file lengths.
 
 use anyhow::Result;
 use forebay_checkpoint::{Damage, Manifest, Name, Tier, format, left_over, look};
@@ -31,7 +31,7 @@ struct Listing {
 struct Folder {
     path: String,
     n_checkpoints: usize,
-    /// What a save or a removal that was cut off left here.
+    /// Leftovers of an interrupted save or removal.
     left_over: Vec<String>,
     held_by: Option<String>,
 }
@@ -50,9 +50,9 @@ struct Checkpoint {
 #[derive(Debug, Serialize)]
 struct Copy {
     folder: String,
-    /// By its manifest and the lengths of its files; what they hold was not read.
+    /// Damage visible in the manifest and the file lengths; the files were not read.
     is_whole: bool,
-    /// It has a checkpoint's name and is none: a link, a file, a folder without a manifest. No command touches it.
+    /// It has the name of a checkpoint but is a link, a file or a folder without a manifest. No command changes it.
     is_foreign: bool,
     damage: Option<String>,
 }
@@ -69,7 +69,7 @@ impl Listing {
     fn of(tiers: &[Tier]) -> Result<Self> {
         let (mut folders, mut names) = (Vec::new(), std::collections::BTreeMap::<Name, Vec<&Tier>>::new());
         for tier in tiers {
-            // Also what only has a checkpoint's name.
+            // Includes entries that only have the name of a checkpoint.
             let here: Vec<Name> = tier.fs.list(&tier.dir)?.iter().filter_map(|name| Name::parse(name)).collect();
             folders.push(Folder {
                 path: tier.dir.escaped().into_owned(),
@@ -155,14 +155,14 @@ impl Checkpoint {
     }
 }
 
-/// Why what has a checkpoint's name is none.
+/// Why an entry with the name of a checkpoint is none.
 pub(super) fn why_foreign(tier: &Tier, name: Name) -> Option<&'static str> {
     let found = std::fs::symlink_metadata(tier.path_of(name)).ok()?;
     if found.is_symlink() {
-        return Some("it is a link");
+        return Some("a link, not a folder");
     }
     if !found.is_dir() {
-        return Some("it is a file");
+        return Some("a file, not a folder");
     }
-    matches!(look(tier, name), Err(Damage::NoManifest)).then_some("it has no manifest")
+    matches!(look(tier, name), Err(Damage::NoManifest)).then_some("no manifest")
 }

@@ -1,4 +1,4 @@
-//! `forebay checkpoint`: measure what saving costs; list, verify, drain, prune, restore, convert what is there.
+//! `forebay checkpoint`: measures what saving costs; lists, verifies, drains, prunes, restores and converts checkpoints.
 
 mod bench;
 mod convert;
@@ -26,26 +26,27 @@ use crate::tier::place;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure saving and restoring a state, beside the storage's own rate
+    /// Measure saving and restoring a state, and the bare storage for comparison
     ///
-    /// For each mode and format: one warm-up save, then the measured ones, each made durable on all tiers and restored and
-    /// verified from the nearest. Works in a hidden folder of its own, which it removes. Missing folders are created, and stay.
+    /// For each mode and format: one warm-up save, then the measured saves. Each save is made durable on all tiers, then
+    /// restored from the nearest one and verified. Works in a hidden folder, which it removes; missing folders are created and
+    /// stay.
     Bench(bench::Args),
     /// List checkpoints, their copies and leftovers; reads no values, changes nothing
     Ls(ls::Args),
-    /// Read checkpoints from their devices and compare every checksum; status 1 if one is bad
+    /// Read checkpoints from their devices and check every checksum; exit status 1 if one is bad
     Verify(verify::Args),
     /// Copy undrained checkpoints from the burst buffer to DIR and read them back
     Drain(drain::Args),
     /// Remove all but the newest checkpoints, never the only good copy
     Prune(prune::Args),
-    /// Write the newest good checkpoint, or that of a given step, to a file
+    /// Write the newest good checkpoint, or the one of a given step, to a file
     Restore(restore::Args),
     /// Convert between safetensors files and TensorFlow checkpoints
     ///
-    /// Exit status: 1 if the source is damaged (truncated, a failed checksum, not the format its name says) or has string tensors
-    /// and --drop-strings is missing; 2 if there is no source, it has what neither format supports, or the target cannot be
-    /// written.
+    /// Exit status: 1 if the source is damaged (truncated, failed checksum, not the format its name implies) or has string
+    /// tensors without --drop-strings; 2 if the source does not exist or uses features that cannot be converted, or the target
+    /// cannot be written.
     Convert(convert::Args),
 }
 
@@ -71,7 +72,7 @@ struct FolderArgs {
     burst_dir: Option<PathBuf>,
 }
 
-/// The folders, and the devices below them.
+/// The folders and their devices.
 #[derive(Debug, clap::Args)]
 struct PlaceArgs {
     #[command(flatten)]
@@ -87,7 +88,7 @@ struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// The places, and what to note of them.
+    /// The places, and notes on them.
     fn places(&self) -> Result<(Places, Vec<String>)> {
         self.folders.check_usable()?;
         let (slow, mut notes) = place(&self.folders.dir, self.tier.as_ref())?;
@@ -99,7 +100,7 @@ impl PlaceArgs {
         Ok((Places { slow, fast, keep: usize::MAX }, notes))
     }
 
-    /// The tiers of a command that keeps so many checkpoints on each, and the file of its result.
+    /// The tiers of a command that keeps `keep` checkpoints on each, and the file of its result.
     fn open(&self, json: &JsonArgs, keep: usize) -> Result<(Vec<Tier>, Json)> {
         self.folders.check()?;
         let json = json.target(self.folders.dirs())?;
@@ -112,13 +113,13 @@ impl FolderArgs {
         Places { slow: Place::new(&self.dir), fast: self.burst_dir.as_ref().map(Place::new), keep: usize::MAX }
     }
 
-    /// Refuses folders that are missing, are checkpoints themselves, or lie one in the other.
+    /// Refuses folders that are missing, that are checkpoints, or that contain one another.
     fn check(&self) -> Result<()> {
         self.dirs().try_for_each(check_exists)?;
         self.check_usable()
     }
 
-    /// The same for a command that creates folders that are missing.
+    /// The same for a command that creates missing folders.
     fn check_usable(&self) -> Result<()> {
         self.dirs().try_for_each(check_folder)?;
         self.burst_dir.as_deref().map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("DIR", &self.dir)))
@@ -146,7 +147,7 @@ fn check_folder(dir: &Path) -> Result<()> {
     }
     if files::is_checkpoint(&dir.canonicalize()?) {
         let parent = dir.join("..").canonicalize()?;
-        bail!("{} is itself a checkpoint\nhint: give its folder, {}", dir.escaped(), parent.escaped());
+        bail!("{} is a checkpoint\nhint: give the folder that contains it, {}", dir.escaped(), parent.escaped());
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Files on their way to their names: written aside, made durable, and renamed so that no crash mixes old and new.
+//! Writes files under temporary names, makes them durable, and renames them in an order that is safe against crashes.
 //!
-//! A crash leaves the former files or the new ones. Where a TensorFlow checkpoint is replaced it may leave none that opens:
-//! its index goes first and comes last, so that an index never stands beside the data of another.
+//! A crash leaves the former files or the new ones. A crash while a TensorFlow checkpoint is replaced may leave none that
+//! opens: the index is removed first and renamed last, so an index never exists with the data of another checkpoint.
 //!
-//! A file aside is locked (`flock`, which the kernel lets go of with its process, however that ends), so that the next run
-//! to the same name can tell what a killed one left from what another one is just writing.
+//! Each temporary file is locked with `flock`, which the kernel releases when the process ends. A later run can thus tell
+//! the leftovers of a killed run from files that another run is writing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -21,25 +21,25 @@ use super::files::{Target, Written, in_folder};
 use crate::output::{parent, remark};
 
 const CHUNK: usize = 4 << 20;
-/// The name of TensorFlow's file about a folder.
+/// The name of TensorFlow's state file of a folder.
 pub(super) const STATE: &str = "checkpoint";
 
 pub(super) struct Placing<'a> {
     target: &'a Target<'a>,
-    files: Vec<Aside>,
+    files: Vec<TempFile>,
     remarks: Vec<String>,
 }
 
-struct Aside {
-    aside: PathBuf,
+struct TempFile {
+    temporary: PathBuf,
     path: PathBuf,
-    is_aside: bool,
-    /// Open, and locked where the file system knows locks, until it has its name.
+    is_temporary: bool,
+    /// Open, and locked if the file system has locks, until it is renamed.
     file: File,
 }
 
 impl<'a> Placing<'a> {
-    /// Refuses before a byte is written when a name is taken, and removes what killed runs left of these files.
+    /// Refuses existing names before anything is written, and removes leftovers of killed runs.
     pub(super) fn new(target: &'a Target<'a>, layout: &Layout, n_tensors: usize) -> Result<Self> {
         create_folder(&target.dir)?;
         let closing = layout.close(&vec![0; n_tensors]);
@@ -66,12 +66,12 @@ impl<'a> Placing<'a> {
     ) -> Result<()> {
         let path = in_folder(&self.target.dir, &plan.name);
         if plan.name == STATE && !self.target.force && path.exists() {
-            self.remarks.push(format!("{} is unchanged: it names another checkpoint", path.escaped()));
+            self.remarks.push(format!("{} is unchanged: it refers to another checkpoint", path.escaped()));
             return Ok(());
         }
         let cannot = || format!("cannot write {}", path.escaped());
-        let (aside, file) = create_aside(&self.target.dir, &plan.name).with_context(cannot)?;
-        self.files.push(Aside { aside, path: path.clone(), is_aside: true, file });
+        let (temporary, file) = create_temporary(&self.target.dir, &plan.name).with_context(cannot)?;
+        self.files.push(TempFile { temporary, path: path.clone(), is_temporary: true, file });
         let file = &self.files[self.files.len() - 1].file;
         let (mut offset, mut chunk) = (0, vec![0; CHUNK.min(plan.len.max(1) as usize)]);
         for piece in &plan.pieces {
@@ -113,25 +113,25 @@ impl<'a> Placing<'a> {
                 _ => {}
             },
             Act::Rename(n) => {
-                let Aside { aside, path, .. } = &self.files[n];
+                let TempFile { temporary, path, .. } = &self.files[n];
                 if self.target.force {
-                    fs::rename(aside, path).with_context(|| format!("cannot write {}", path.escaped()))?;
+                    fs::rename(temporary, path).with_context(|| format!("cannot write {}", path.escaped()))?;
                 } else {
                     if is_empty(path) {
                         fs::remove_file(path).with_context(|| format!("cannot write {}", path.escaped()))?;
                     }
-                    LocalFs.rename(aside, path).map_err(|error| lost(path, error))?;
+                    LocalFs.rename(temporary, path).map_err(|error| lost(path, error))?;
                 }
-                self.files[n].is_aside = false;
+                self.files[n].is_temporary = false;
             }
         }
         Ok(())
     }
 
-    /// Removes those that have their names already, unless they replaced others.
+    /// Removes files that were already renamed, unless they replaced others.
     fn take_back(&self) {
         if !self.target.force {
-            for file in self.files.iter().filter(|file| !file.is_aside) {
+            for file in self.files.iter().filter(|file| !file.is_temporary) {
                 let _ = fs::remove_file(&file.path);
             }
         }
@@ -140,13 +140,13 @@ impl<'a> Placing<'a> {
 
 impl Drop for Placing<'_> {
     fn drop(&mut self) {
-        for file in self.files.iter().filter(|file| file.is_aside) {
-            let _ = fs::remove_file(&file.aside);
+        for file in self.files.iter().filter(|file| file.is_temporary) {
+            let _ = fs::remove_file(&file.temporary);
         }
     }
 }
 
-/// Creates a folder with those above it, durably: what is put there must not be lost with it.
+/// Creates a folder and its ancestors durably, or its files could be lost with it.
 fn create_folder(dir: &Path) -> Result<()> {
     let missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
     let made: Vec<&Path> = dir.ancestors().take_while(missing).collect();
@@ -154,7 +154,7 @@ fn create_folder(dir: &Path) -> Result<()> {
     Ok(made.into_iter().try_for_each(|made| LocalFs.sync_dir(parent(made)))?)
 }
 
-/// Whether an empty file has the name already, as one that `mktemp` made.
+/// Whether the file exists and is empty, as `mktemp` creates it.
 fn is_empty(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0)
 }
@@ -163,7 +163,7 @@ fn taken(path: &Path) -> anyhow::Error {
     anyhow::anyhow!("{} already exists\nhint: choose another name, or replace it with --force", path.escaped())
 }
 
-/// Why a file did not get its name: mostly because another run was faster.
+/// Explains why a file could not be renamed, usually because another run was faster.
 fn lost(path: &Path, error: Error) -> anyhow::Error {
     match &error {
         Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => taken(path),
@@ -178,13 +178,13 @@ enum Act {
     Sync,
 }
 
-/// What is done when: data, then the index that opens it, then the state that names it.
+/// The order of renames: data, then the index that refers to it, then the state file that names the checkpoint.
 fn turn(path: &Path) -> u8 {
     let is_index = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".index"));
     if path.ends_with(STATE) { 2 } else { u8::from(is_index) }
 }
 
-/// How files, sorted by their turn, get their names: what opens others is gone before they change, and comes when they are
+/// The steps that rename files, sorted by turn: an index is removed before its data changes, and renamed when the data is
 /// durable.
 fn acts(paths: &[PathBuf]) -> Vec<Act> {
     let mut acts = Vec::new();
@@ -203,32 +203,32 @@ fn acts(paths: &[PathBuf]) -> Vec<Act> {
     acts
 }
 
-/// Names tried before giving up; only another run's cleaning up in the wrong instant takes one.
+/// Attempts before giving up; one fails only if another run cleans up at that instant.
 const MOST_TRIES: u32 = 100;
 
-/// A new file beside the one it is to become, locked.
-fn create_aside(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+/// Creates a locked temporary file in the folder.
+fn create_temporary(dir: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     for number in 0..MOST_TRIES {
-        let aside = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
-        let file = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+        let temporary = in_folder(dir, &format!("{}{}-{number}", prefix(name), std::process::id()));
+        let file = match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             other => other?,
         };
         match file.try_lock() {
-            // Another run took it for a left-over between the making and the locking.
+            // Another run removed it as a leftover before it was locked.
             Err(TryLockError::WouldBlock) => {}
-            Ok(()) if !is_still(&aside, &file)? => {}
-            Ok(()) | Err(TryLockError::Error(_)) => return Ok((aside, file)),
+            Ok(()) if !is_still(&temporary, &file)? => {}
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok((temporary, file)),
         }
     }
-    Err(io::Error::other(format!("other processes took all {MOST_TRIES} temporary names")))
+    Err(io::Error::other(format!("no free temporary name after {MOST_TRIES} attempts")))
 }
 
 fn prefix(name: &str) -> String {
     format!(".{name}.")
 }
 
-/// Removes the files that killed runs left on their way to this name, and says so.
+/// Removes temporary files of killed runs for this name, with a remark.
 fn remove_left_overs(dir: &Path, name: &str) {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_ours = |found: &str| {
@@ -264,12 +264,12 @@ mod tests {
     #[test]
     fn names_that_are_taken_are_passed_over_and_their_number_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
-        let aside = |number: u32| dir.path().join(format!("{}{}-{number}", prefix("m"), std::process::id()));
-        (0..MOST_TRIES - 1).for_each(|number| fs::write(aside(number), "taken").unwrap());
-        let (path, _file) = create_aside(dir.path(), "m").unwrap();
-        assert_eq!(path, aside(MOST_TRIES - 1));
-        let error = create_aside(dir.path(), "m").unwrap_err();
-        assert_eq!(error.to_string(), "other processes took all 100 temporary names");
+        let temporary = |number: u32| dir.path().join(format!("{}{}-{number}", prefix("m"), std::process::id()));
+        (0..MOST_TRIES - 1).for_each(|number| fs::write(temporary(number), "taken").unwrap());
+        let (path, _file) = create_temporary(dir.path(), "m").unwrap();
+        assert_eq!(path, temporary(MOST_TRIES - 1));
+        let error = create_temporary(dir.path(), "m").unwrap_err();
+        assert_eq!(error.to_string(), "no free temporary name after 100 attempts");
     }
 
     /// A folder with an old checkpoint, and what is done to put a new one in its place.
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_crash_cuts_off_an_index_stands_only_beside_its_own_data() {
+    fn wherever_a_crash_cuts_off_an_index_exists_only_with_its_own_data() {
         let n_acts = replaced(tempfile::tempdir().unwrap().path()).1.len();
         assert_eq!(n_acts, 9, "an index less, four names, and a sync after each kind");
         for n in 0..=n_acts {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn only_files_of_that_name_that_nobody_writes_are_left_overs() {
         let dir = tempfile::tempdir().unwrap();
-        let (used, _file) = create_aside(dir.path(), "a.safetensors").unwrap();
+        let (used, _file) = create_temporary(dir.path(), "a.safetensors").unwrap();
         for name in [".a.safetensors.1-0", ".a.safetensors.1", ".a.safetensors.x-0", ".b.safetensors.1-0", "a"] {
             fs::write(dir.path().join(name), "x").unwrap();
         }

@@ -1,4 +1,4 @@
-//! `forebay checkpoint prune`: all but the newest go, and never the only good copy.
+//! `forebay checkpoint prune`: removes all but the newest checkpoints, and never the only good copy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     keep: u32,
 
-    /// Show what would be removed; remove nothing
+    /// Show what would be removed, without removing it
     #[arg(long)]
     dry_run: bool,
 
@@ -36,7 +36,7 @@ struct Pruned {
     is_dry_run: bool,
     n_kept: usize,
     removed: Vec<Removed>,
-    /// Those that stay though the rules do not keep them, or are damaged.
+    /// Checkpoints that stay although the rules do not keep them, or that are damaged.
     stays: Vec<Stays>,
 }
 
@@ -57,12 +57,12 @@ struct Stays {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (mut tiers, json) = args.at.open(&args.json, args.keep as usize)?;
     if args.dry_run {
-        // What would go is what goes where nothing changes.
+        // A dry run removes from a file system that does not change.
         tiers.iter_mut().for_each(|tier| tier.fs = Arc::new(DryFs::new(Arc::clone(&tier.fs))));
     }
     let before = survey(&tiers)?;
     let mut errors = Vec::new();
-    // Where there is nothing to remove, nothing is made either: no lock.
+    // Without anything to remove, not even a lock is created.
     if !is_nothing(&tiers, &before)? {
         let store = Store::open(tiers.clone(), Options { drains_behind: false, ..Options::default() })?;
         errors.extend(unless_stopped(&store, || store.prune()).err());
@@ -94,11 +94,11 @@ type Survey = Vec<BTreeMap<Name, Found>>;
 struct Found {
     folder: String,
     bytes: u64,
-    /// Its metric, or what is wrong with it as far as its manifest and lengths tell.
+    /// Its metric, or the damage visible in the manifest and the file lengths.
     look: std::result::Result<Option<f64>, Damage>,
 }
 
-/// What lies on the tiers, less what has a checkpoint's name and is none.
+/// The checkpoints on the tiers, without entries that only have the name of one.
 fn survey(tiers: &[Tier]) -> Result<Survey> {
     let of = |tier: &Tier| -> Result<BTreeMap<Name, Found>> {
         let ours = tier.names()?.into_iter().filter(|name| why_foreign(tier, *name).is_none());
@@ -113,7 +113,7 @@ fn survey(tiers: &[Tier]) -> Result<Survey> {
     tiers.iter().map(of).collect()
 }
 
-/// Those that are still there though the rules do not keep them, and why.
+/// The checkpoints that stay although the rules do not keep them, and why.
 fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
     let mut stays = Vec::new();
     for (index, (tier, here)) in tiers.iter().zip(after).enumerate() {
@@ -123,10 +123,12 @@ fn stays(tiers: &[Tier], after: &Survey) -> Vec<Stays> {
         for (name, found) in here.iter().filter(|(name, _)| !kept.contains(name)) {
             let why = match &found.look {
                 Err(damage) => {
-                    format!("damaged: {damage}; prune keeps it; remove its folder by hand if unwanted")
+                    format!("damaged: {damage}; prune keeps it; if unwanted, remove its folder by hand")
                 }
                 Ok(_) if waits(name) => "not drained yet; run `forebay checkpoint drain`".to_owned(),
-                Ok(_) => "no newer one here is good; `forebay checkpoint verify` lists the damage".to_owned(),
+                Ok(_) => {
+                    "the newest good copy here; `forebay checkpoint verify` lists the damage of newer ones".to_owned()
+                }
             };
             stays.push(Stays { folder: found.folder.clone(), name: name.to_string(), why });
         }

@@ -1,7 +1,7 @@
-//! `forebay checkpoint restore`: the newest good checkpoint, verified as it is read, as a file for other programs.
+//! `forebay checkpoint restore`: writes the newest good checkpoint to a file for other programs, verified while reading.
 //!
-//! It is never in memory as a whole. Nothing gets its name before all of the checkpoint was held against its manifest, so
-//! that one that turns out to be damaged half-way leaves nothing, and the next one is tried.
+//! It is never in memory as a whole. Files are renamed only after the whole checkpoint was checked against its manifest: a
+//! checkpoint that turns out to be damaged leaves nothing behind, and the next one is tried.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,8 +18,8 @@ use super::{PlaceArgs, files};
 use crate::output::{Json, Outcome, Outputs, Schema, complain, remark};
 use crate::stop;
 
-/// How often everything is looked at anew because it changed meanwhile.
-const TIMES_ANEW: usize = 8;
+/// How often the folders are listed again because they changed meanwhile.
+const MAX_RELISTS: usize = 8;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,14 +43,14 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-/// What was restored; only what was passed over when nothing is good.
+/// The restored checkpoint; only `passed_over` if none is good.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     name: Option<String>,
     step: Option<u64>,
     folder: Option<String>,
     metric: Option<f64>,
-    /// Newer or nearer ones that are not good.
+    /// Newer or nearer checkpoints that are not good.
     passed_over: Vec<String>,
     #[serde(flatten)]
     written: Option<Converted>,
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (dir, stem) = files::split(&args.to, args.format()?)?;
     files::check_outside(&args.to)?;
     files::check_apart(args.json.as_deref(), &dir, &stem, args.format()?)?;
-    let mut outputs = Outputs::beside(args.at.folders.dirs(), args.force);
+    let mut outputs = Outputs::for_inputs(args.at.folders.dirs(), args.force);
     files::claim(&mut outputs, "--to", &dir, &stem, args.format()?)?;
     let json = outputs.json(args.json.as_deref())?;
     let tiers = args.at.places()?.0.tiers();
@@ -70,13 +70,13 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         Ok(found) => found,
         Err(error) => return nothing(error, &json),
     };
-    report.passed_over.iter().for_each(|one| remark(&format!("forebay: passed over {one}")));
+    report.passed_over.iter().for_each(|one| remark(&format!("forebay: skipped {one}")));
     report.written.iter().flat_map(|written| &written.remarks).for_each(|text| remark(&format!("forebay: {text}")));
     json.give(Schema::CheckpointRestore, &text, &report)?;
     Ok(Outcome::Met)
 }
 
-/// It ran and found nothing good, which is a result too.
+/// Reports that no checkpoint is good, which is also a result.
 fn nothing(error: anyhow::Error, json: &Json) -> Result<Outcome> {
     let Some(Error::NothingGood { passed_over, .. }) = error.downcast_ref() else { return Err(error) };
     json.give(Schema::CheckpointRestore, "", &Report { passed_over: in_words(passed_over), ..Report::default() })?;
@@ -101,10 +101,10 @@ fn wanted(args: &Args, tiers: &[Tier], passed_over: &mut Vec<PassedOver>) -> BTr
     found
 }
 
-/// Writes the newest that is good to its last byte, from the nearest folder; of the others nothing is left.
+/// Writes the newest checkpoint that is entirely good, from the nearest folder, and leaves nothing of the others.
 fn first_good(args: &Args, tiers: &[Tier]) -> Result<(String, Report)> {
-    let mut n_anew = 0;
-    'anew: loop {
+    let mut n_relists = 0;
+    'relist: loop {
         let mut passed_over = Vec::new();
         let found = wanted(args, tiers, &mut passed_over);
         let copies = found.iter().rev().flat_map(|(name, at)| at.iter().map(|tier| (*name, *tier)));
@@ -120,10 +120,10 @@ fn first_good(args: &Args, tiers: &[Tier]) -> Result<(String, Report)> {
                 }
                 Err(damage) => damage,
             };
-            // It may have been moved to a farther folder after they were listed.
-            if n_anew < TIMES_ANEW && wanted(args, tiers, &mut Vec::new()) != found {
-                n_anew += 1;
-                continue 'anew;
+            // It may have been moved to a farther folder after the listing.
+            if n_relists < MAX_RELISTS && wanted(args, tiers, &mut Vec::new()) != found {
+                n_relists += 1;
+                continue 'relist;
             }
             passed_over.push(PassedOver { tier: tiers[tier].dir.clone(), name: Some(name), damage });
         }
@@ -132,7 +132,7 @@ fn first_good(args: &Args, tiers: &[Tier]) -> Result<(String, Report)> {
     }
 }
 
-/// Writes one, a piece at a time and each held against the manifest; what is wrong with it when it is not good.
+/// Writes one checkpoint, checking each piece against the manifest; returns the damage if it is not good.
 fn write(args: &Args, tier: &Tier, name: Name) -> Result<Result<(Option<f64>, Converted), Damage>> {
     let checkpoint = match Checkpoint::open(tier, name) {
         Ok(checkpoint) => checkpoint,
@@ -153,7 +153,7 @@ fn copy(args: &Args, checkpoint: &Checkpoint) -> Result<Converted> {
     convert::write(&catalog, checkpoint, &args.to, args.format()?, args.force, &is_good)
 }
 
-/// What is wrong with the checkpoint, where that is why it could not be written elsewhere.
+/// The damage of the checkpoint, if the error was caused by damage.
 fn damage_of(error: &anyhow::Error) -> Option<Damage> {
     let of = |cause: &(dyn std::error::Error + 'static)| {
         if cause.is::<files::Unverified>() {

@@ -1,4 +1,4 @@
-//! `forebay checkpoint verify`: every copy read from its device, every checksum compared.
+//! `forebay checkpoint verify`: reads every copy from its device and compares every checksum.
 
 use anyhow::Result;
 use forebay_checkpoint::{Error, Name, Tier, list, look, verify_until};
@@ -43,7 +43,7 @@ struct Copy {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (tiers, json) = args.at.open(&args.json, usize::MAX)?;
-    // Folders that cannot be listed are errors of the command, not of a checkpoint.
+    // A folder that cannot be listed is an error of the command, not damage of a checkpoint.
     tiers.iter().try_for_each(|tier| tier.names().map(drop))?;
     let found = list(&tiers, &mut Vec::new());
     let wanted: Vec<(Name, &Tier)> = found

@@ -1,4 +1,4 @@
-//! `forebay data decode`: the pixels ingest would give, as a NumPy array to look at or to compare with.
+//! `forebay data decode`: writes the pixels that ingest delivers to a NumPy array, to view or to compare.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     settings: Flags<IngestSettings, OfPixels>,
 }
 
-/// What ingest takes on samples and their pixels.
+/// The flags of ingest that concern samples and pixels.
 #[derive(Debug)]
 struct OfPixels;
 
@@ -49,23 +49,23 @@ impl Pick for OfPixels {
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let path = args.input.path(&args.path)?;
-    let to = Outputs::beside([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
+    let to = Outputs::for_inputs([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
     let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
     let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {
-        bail!("{} already holds decoded images", path.escaped());
+        bail!("{} already contains decoded images", path.escaped());
     }
     note(source.notes());
     note(source.left_out().note().as_slice());
     let n = source.n_samples();
     let spec = args.settings.0.image();
-    // Written aside and renamed, so that no half array is left where an image fails.
+    // Written to a temporary file and renamed, since an image may fail.
     let mut file = to.begin()?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
     let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
     let (bar, stopped) = (progress::images(n as u64), stop::flag());
     for batch in pipeline.iter()? {
-        // A bad image stops it: rows would no longer be those of the files.
+        // A bad image is an error, or rows would not match the files.
         let batch = batch?;
         if stopped.load(Ordering::Relaxed) {
             return Err(forebay_dataset::Error::Cancelled.into());

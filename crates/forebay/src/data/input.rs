@@ -1,4 +1,4 @@
-//! Which part of a dataset is read, and which features of its records: the flags that all readers of data share.
+//! The flags of all commands that read data: the part of a dataset, and the features of its records.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ impl InputArgs {
         KeyNames { image: self.image_key.clone(), label: self.label_key.clone() }
     }
 
-    /// The path to read: the data, or the folder of the split in it. The case of letters does not matter.
+    /// The path to read: the data, or the folder of its split. Case does not matter.
     pub(crate) fn path(&self, data: &Path) -> Result<PathBuf> {
         let Some(name) = &self.split else { return Ok(data.to_owned()) };
         if data.is_file() {
@@ -43,7 +43,7 @@ impl InputArgs {
     }
 }
 
-/// The names of the folders right below one, without hidden ones, in order.
+/// The names of the direct subfolders, sorted, without hidden ones.
 fn folders_in(data: &Path) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(data).with_context(|| format!("cannot list {}", data.escaped()))?;
     let mut names: Vec<String> = entries

@@ -17,10 +17,10 @@ pub(crate) struct Args {
     #[arg(value_name = "imagenet|caltech101")]
     profile: Profile,
 
-    /// Folder to make it in; a second run continues where the first stopped
+    /// Folder to write to; a second run resumes an unfinished one
     dir: PathBuf,
 
-    /// Number of images; the profile's own by default
+    /// Number of images; the profile's by default
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     median_size: Option<Bytes>,
 
-    /// Spread of the file sizes: the standard deviation of their logarithm
+    /// Spread of the file sizes: standard deviation of their logarithm
     #[arg(long, value_name = "SIGMA")]
     sigma: Option<f64>,
 
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Show what would be made; make nothing
+    /// Show the plan without writing anything
     #[arg(long)]
     dry_run: bool,
 }

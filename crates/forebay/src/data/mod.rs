@@ -1,4 +1,4 @@
-//! `forebay data`: make, inspect, pack, verify, decode.
+//! `forebay data`: makes, inspects, packs, verifies and decodes datasets.
 
 mod decode;
 mod input;
@@ -21,15 +21,15 @@ pub(crate) use input::InputArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a dataset of synthetic photographs; the same seed gives the same bytes
+    /// Generate a dataset of synthetic photographs; the same seed gives the same bytes
     Make(make::Args),
     /// Describe a dataset: sizes, formats, dimensions, bad files, fio block mix
-    Inspect(LookArgs),
+    Inspect(InspectArgs),
     /// Pack image files into TFRecord, tar or tensor shards, or unpack shards into files
     Pack(pack::Args),
     /// Check every checksum and decode every image; list the bad ones
-    Verify(LookArgs),
-    /// Decode and resize images exactly as ingest does, into a NumPy array
+    Verify(InspectArgs),
+    /// Decode and resize images exactly as ingest does, and write them to a NumPy array
     Decode(decode::Args),
 }
 
@@ -51,7 +51,7 @@ struct WorkArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct LookArgs {
+pub(crate) struct InspectArgs {
     /// A folder, a list, an image, or shards
     path: PathBuf,
 
@@ -75,7 +75,7 @@ struct Observed<T> {
     series: Series,
 }
 
-impl LookArgs {
+impl InspectArgs {
     fn inspect(&self) -> Result<Outcome> {
         let options = InspectOptions {
             keys: self.input.keys(),
@@ -102,7 +102,7 @@ impl LookArgs {
         Ok(Outcome::of(found.is_sound()))
     }
 
-    /// Looks, and gives what was found as text and, where asked for, as JSON.
+    /// Examines a dataset and prints the result as text and, on request, as JSON.
     fn look<T: Serialize>(
         &self,
         schema: Schema,
@@ -112,7 +112,7 @@ impl LookArgs {
     ) -> Result<T> {
         let json = self.json.target([self.path.as_path()])?;
         let path = self.input.path(&self.path)?;
-        // A look leaves nothing behind, and listing a million files takes seconds.
+        // There is nothing to clean up, and listing a million files takes seconds.
         stop::flag_once_begun();
         let work = |_: Option<&Sampler>| with_progress(name, self.work.threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     select: InputArgs,
 
-    /// Folder for the shards; a second run continues where the first stopped
+    /// Folder for the shards; a second run resumes an unfinished one
     out: PathBuf,
 
     /// Format to write
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
-    /// Show what would be written; write nothing
+    /// Show the plan without writing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -90,7 +90,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         }
     }
     args.input = args.select.path(&args.input)?;
-    Outputs::beside([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
+    Outputs::for_inputs([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
     match packing(&args) {
         Some(packing) => run_pack(&args, packing),
         None => run_unpack(&args),
@@ -138,7 +138,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
 
 fn run_unpack(args: &Args) -> Result<Outcome> {
     if args.dry_run {
-        bail!("--dry-run cannot tell what shards hold without reading them\nhint: use `forebay data inspect`");
+        bail!("--dry-run cannot show the content of shards without reading them\nhint: use `forebay data inspect`");
     }
     let options =
         UnpackOptions { stop_at_bad: args.strict, keys: args.select.keys(), max_sample: args.limit.0.max_sample_size };

@@ -1,6 +1,6 @@
-//! `forebay doctor`: what this machine and the storage at a path allow, found by trying it.
+//! `forebay doctor`: tests what this machine and the storage at a path support.
 //!
-//! Every check is a function that gives one [`Check`]; none of them fails, and none leaves anything behind.
+//! Every check is a function that returns one [`Check`]. Checks do not fail and leave nothing behind.
 
 mod place;
 mod programs;
@@ -20,15 +20,15 @@ use crate::terminal::Stream;
 pub(crate) use programs::{has_cuda_driver, mpi_launcher};
 pub(crate) use system::{is_root, limit};
 
-/// Columns before what was found.
+/// Columns before a finding.
 const FOUND: usize = 27;
-/// Columns before costs and hints.
+/// Columns before effects and hints.
 const BELOW: usize = 9;
 
 /// The flags of `forebay doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder, or a file, on the storage that is looked at
+    /// Folder or file on the storage to check
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
 
@@ -61,7 +61,7 @@ struct Check {
     name: &'static str,
     state: State,
     found: String,
-    /// What forebay cannot do, or does less well.
+    /// The effect: what forebay cannot do, or does less well.
     costs: Option<String>,
     hint: Option<String>,
 }
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         bail!("{}: no such file or folder", path.escaped());
     }
-    // A folder is only where scratch files are made.
+    // In a folder, only scratch files are written.
     let json = args.json.target((!path.is_dir()).then_some(path.as_path()))?;
     let report = examine(path);
     json.give(Schema::Doctor, &render(&report, Stream::Stdout.width()), &report)?;
@@ -112,12 +112,12 @@ fn examine(path: &Path) -> Report {
 fn render(report: &Report, width: usize) -> String {
     let Environment { version, kernel, .. } = &report.environment;
     let kernel = kernel.as_ref().map_or_else(String::new, |kernel| format!(" on Linux {kernel}"));
-    let mut out = format!("forebay {version}{kernel}, looking at {}", report.path.escaped());
+    let mut out = format!("forebay {version}{kernel}, checking {}", report.path.escaped());
     out = wrapped(&out, width).join("\n") + "\n\n";
     for check in &report.checks {
         let head = format!("{:9}{:gap$}", check.state.name(), check.name, gap = FOUND - BELOW);
         push(&mut out, &head, FOUND, &check.found, width);
-        for (title, text) in [("costs", &check.costs), ("hint", &check.hint)] {
+        for (title, text) in [("effect", &check.costs), ("hint", &check.hint)] {
             if let Some(text) = text {
                 push(&mut out, &format!("{:BELOW$}{title}: ", ""), BELOW + 2, text, width);
             }
@@ -128,14 +128,14 @@ fn render(report: &Report, width: usize) -> String {
     out + &format!("\n{}\n", counts.join(", "))
 }
 
-/// Adds a text after a head; further lines are indented.
+/// Appends a text after a head, with continuation lines indented.
 fn push(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
     let mut lines = wrapped(text, width - indent.max(head.chars().count())).into_iter();
     out.push_str(&format!("{head}{}\n", lines.next().unwrap_or_default()));
     lines.for_each(|line| out.push_str(&format!("{:indent$}{line}\n", "")));
 }
 
-/// A text in lines of at most so many characters; a word longer than that is cut.
+/// Wraps a text to lines of `width` characters; longer words are split.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_is_rendered_with_its_costs_and_its_hint_below() {
+    fn a_check_is_rendered_with_its_effect_and_its_hint_below() {
         let path = PathBuf::from(format!("/{}", "long/".repeat(40)));
         let environment = forebay_measure::describe_environment(&path, "1.2.3");
         let found = "a finding that is longer than what is left of the line beside its name";
@@ -176,7 +176,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("\nok       direct I/O        yes\nmissing  CUDA              a finding that"), "{text}");
         assert!(
-            text.ends_with("\n         costs: a GPU\n         hint: buy one\n\n1 ok, 0 limited, 1 missing\n"),
+            text.ends_with("\n         effect: a GPU\n         hint: buy one\n\n1 ok, 0 limited, 1 missing\n"),
             "{text}"
         );
     }

@@ -1,4 +1,4 @@
-//! What the storage at a path allows. Where nothing can be written, what is there is read instead.
+//! Tests the storage at a path. If nothing can be written there, an existing file is read instead.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,9 +12,9 @@ use forebay_units::Bytes;
 use super::Check;
 
 const PREFIX: &str = ".forebay-doctor-";
-/// Bytes of the file that is evicted: some pages, written in no time.
+/// Length of the file to evict: a few pages.
 const LEN: usize = 256 << 10;
-/// Entries of a folder that are looked at for a file that can be read.
+/// Maximum number of entries to search for a readable file.
 const MOST_ENTRIES: usize = 1000;
 
 const SPACE: &str = "file system";
@@ -32,10 +32,10 @@ pub(super) fn checks(path: &Path, environment: &Environment) -> Vec<Check> {
     vec![space, direct(found.as_ref().map(|found| &found.direct)), cold(file.as_deref(), found.as_ref(), untried)]
 }
 
-/// A file of our own in a folder; it goes with the folder it lies in. Why not, in words, where there can be none.
+/// Creates a scratch file in a folder; it is removed with its scratch folder. The error says why this is impossible.
 fn scratch(path: &Path) -> Result<(Scratch, PathBuf), String> {
     if !path.is_dir() {
-        return Err("a file is only read".to_owned());
+        return Err("PATH is a file, which is only read".to_owned());
     }
     remove_left_overs(path, PREFIX);
     let made = Scratch::create(path, PREFIX).map_err(|error| forebay_units::chain(&error))?;
@@ -44,7 +44,7 @@ fn scratch(path: &Path) -> Result<(Scratch, PathBuf), String> {
     Ok((made, file))
 }
 
-/// A file that is there and can be read.
+/// An existing, readable file.
 fn existing(path: &Path) -> Option<PathBuf> {
     let is_readable =
         |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) && File::open(path).is_ok();
@@ -66,21 +66,26 @@ fn space(path: &Path, environment: &Environment) -> Check {
     let free = system.free_bytes.map_or_else(String::new, |free| format!(", {} free", Bytes(free)));
     let found = format!("{named}{free}");
     if system.read_only {
-        let costs = "what writes here: probe, data make, checkpoints; reading works";
-        return Check::limited(SPACE, format!("{found}, mounted read-only"), costs, "name a PATH that can be written");
+        let costs = "cannot write here: probe, data make, checkpoints; reading works";
+        return Check::limited(SPACE, format!("{found}, mounted read-only"), costs, "name a writable PATH");
     }
     if system.in_memory().is_some() {
-        let costs = "reads are never cold: probe and ingest measure memory here";
+        let costs = "no cold reads: probe and ingest measure memory here";
         return Check::limited(SPACE, format!("{found}, in memory"), costs, "name a PATH on a disk");
     }
     if let Some(name) = system.network() {
-        let costs = "--cold empties this machine's cache, not the server's";
-        let hint = "read more data than the server has memory, at least twice as much";
+        let costs = "--cold drops this machine's cache, not the server's";
+        let hint = "read at least twice as much data as the server has memory";
         return Check::limited(SPACE, format!("{found}, behind a server ({name})"), costs, hint);
     }
     if !is_writable(path) {
-        let costs = "what writes here: probe, data make, checkpoints; reading works";
-        return Check::limited(SPACE, format!("{found}, not writable for this user"), costs, "name a PATH of your own");
+        let costs = "cannot write here: probe, data make, checkpoints; reading works";
+        return Check::limited(
+            SPACE,
+            format!("{found}, not writable for this user"),
+            costs,
+            "name a PATH that you own",
+        );
     }
     Check::ok(SPACE, found)
 }
@@ -88,45 +93,44 @@ fn space(path: &Path, environment: &Environment) -> Check {
 fn is_writable(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: the string ends with a zero byte and lives through the call.
+    // SAFETY: the string is NUL-terminated and outlives the call.
     unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
 }
 
 fn direct(support: Option<&Support>) -> Check {
-    let costs = "--io direct, and probe's default engine: its reads go through the page cache";
+    let costs = "no --io direct; probe reads through the page cache";
     match support {
         Some(Support::Yes) => Check::ok(DIRECT, "files open with O_DIRECT"),
-        Some(Support::No(why)) => Check::missing(
-            DIRECT,
-            format!("O_DIRECT: {why}"),
-            costs,
-            "a file system on a disk has it (ext4, xfs, btrfs)",
-        ),
-        None => Check::limited(DIRECT, "not tried: no file can be made or read here", costs, "name a PATH with a file"),
+        Some(Support::No(why)) => {
+            Check::missing(DIRECT, format!("O_DIRECT: {why}"), costs, "use a disk file system: ext4, xfs, btrfs")
+        }
+        None => {
+            Check::limited(DIRECT, "not tested: no file can be created or read here", costs, "name a PATH with a file")
+        }
     }
 }
 
 fn cold(file: Option<&Path>, found: Option<&Capabilities>, untried: Option<&str>) -> Check {
-    let costs = "--cold: results are marked warm, or their cache is not known";
+    let costs = "results of --cold are marked warm, or their cache state is unknown";
     let proof = match found.map(|found| &found.cachestat) {
         Some(Support::Yes) => "cachestat",
         _ => "mincore",
     };
     if let Some(why) = untried {
-        return Check::limited(COLD, format!("not tried: {why}"), costs, "name a folder that can be written");
+        return Check::limited(COLD, format!("not tested: {why}"), costs, "name a writable folder");
     }
     match file.map(evicted) {
-        Some(Ok(0)) => Check::ok(COLD, format!("the cache drops single files; {proof} proves it")),
+        Some(Ok(0)) => Check::ok(COLD, format!("single files can be evicted; verified with {proof}")),
         Some(Ok(left)) => {
-            let found = format!("{} of {} stay in memory", Bytes(left), Bytes(LEN as u64));
-            Check::missing(COLD, found, costs, "a file system on a disk drops them; --io direct reads past the cache")
+            let found = format!("{} of {} stayed in memory", Bytes(left), Bytes(LEN as u64));
+            Check::missing(COLD, found, costs, "use a disk file system; --io direct bypasses the cache")
         }
-        Some(Err(why)) => Check::missing(COLD, why, costs, "--io direct reads past the cache"),
-        None => Check::limited(COLD, "not tried: there is no file", costs, "name a folder that can be written"),
+        Some(Err(why)) => Check::missing(COLD, why, costs, "--io direct bypasses the cache"),
+        None => Check::limited(COLD, "not tested: there is no file", costs, "name a writable folder"),
     }
 }
 
-/// Bytes of a file that are in memory after it was evicted.
+/// Bytes of a file that stayed in memory after eviction.
 fn evicted(file: &Path) -> Result<u64, String> {
     let in_words = |error: forebay_storage::Error| forebay_units::chain(&error);
     let read = |path: &Path| -> io::Result<Vec<u8>> { fs::read(path) };

@@ -1,4 +1,4 @@
-//! What was built in, and what was found beside it: MPI, HDF5, CUDA, NVML.
+//! Checks what was built in and what is installed: MPI, HDF5, CUDA, NVML.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) fn has_cuda_driver() -> bool {
     forebay_train::cuda_libraries(&[]).next().is_some_and(|driver| driver.remedy.is_none())
 }
 
-/// What starts ranks.
+/// The program that starts ranks.
 pub(crate) fn mpi_launcher() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -29,7 +29,7 @@ pub(crate) fn mpi_launcher() -> Option<PathBuf> {
 
 fn mpi(is_built_in: bool, launcher: Option<PathBuf>) -> Check {
     let name = "MPI";
-    let costs = "ranks in processes and on hosts; --accelerators N emulates many in one process";
+    let costs = "no runs over several processes or hosts; --accelerators N works in one process";
     let found = launcher.as_ref().map_or_else(|| "no mpirun or srun".to_owned(), |path| path.escaped().into_owned());
     match (is_built_in, launcher) {
         (true, Some(_)) => Check::ok(name, format!("built in; {found}")),
@@ -48,7 +48,7 @@ fn hdf5() -> Check {
         false => Check::missing(
             name,
             "not built in",
-            "workloads with HDF5 files; all other formats work",
+            "no workloads with HDF5 files; all other formats work",
             "build with --features hdf5, which needs cmake 3.26 or later",
         ),
     }
@@ -56,17 +56,17 @@ fn hdf5() -> Check {
 
 fn of_cuda(libraries: &[CudaLibrary]) -> Check {
     let name = "CUDA";
-    let costs = "train --device cuda; --device cpu and --accelerator emulated:224ms work";
+    let costs = "no train --device cuda; --device cpu and --accelerator emulated:224ms work";
     let absent = || libraries.iter().filter_map(|library| Some((library.name, library.remedy?)));
     let found = |names: Vec<&str>| format!("not found: {}", names.join(", "));
     match (libraries.first(), absent().next()) {
-        (_, None) => Check::ok(name, "the driver, NVRTC, cuBLAS and cuDNN load"),
+        (_, None) => Check::ok(name, "driver, NVRTC, cuBLAS and cuDNN found"),
         (Some(CudaLibrary { remedy: Some(remedy), name: driver }), _) => {
             Check::missing(name, found(vec![driver]), costs, *remedy)
         }
         (_, Some((_, remedy))) => {
             let names = absent().map(|(name, _)| name).collect();
-            Check::limited(name, format!("the driver loads; {}", found(names)), costs, remedy)
+            Check::limited(name, format!("driver found; {}", found(names)), costs, remedy)
         }
     }
 }
@@ -74,10 +74,10 @@ fn of_cuda(libraries: &[CudaLibrary]) -> Check {
 fn nvml(observed: &[Capability]) -> Check {
     let name = "GPU counters";
     match observed.iter().find(|one| one.name == "gpu").and_then(|one| one.missing.as_deref()) {
-        None => Check::ok(name, "NVML knows a GPU"),
+        None => Check::ok(name, "NVML reports a GPU"),
         Some(why) => {
-            let costs = "gpu columns of watch and of records";
-            Check::missing(name, why, costs, "NVML comes with NVIDIA's driver; see whether nvidia-smi works")
+            let costs = "no GPU columns in watch and in records";
+            Check::missing(name, why, costs, "NVML comes with NVIDIA's driver; check that nvidia-smi works")
         }
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((none.state, none.found.as_str()), (State::Missing, "not found: the CUDA driver"));
         let half =
             of_cuda(&[library("the CUDA driver", None), library("NVRTC", Some("a")), library("cuDNN", Some("b"))]);
-        assert_eq!((half.state, half.found.as_str()), (State::Limited, "the driver loads; not found: NVRTC, cuDNN"));
+        assert_eq!((half.state, half.found.as_str()), (State::Limited, "driver found; not found: NVRTC, cuDNN"));
         assert_eq!(half.hint.as_deref(), Some("a"));
         assert_eq!(of_cuda(&[library("the CUDA driver", None)]).state, State::Ok);
     }

@@ -1,4 +1,4 @@
-//! An output that was found fit to be written, and how it is written.
+//! An output that passed all checks, and how it is written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -12,10 +12,10 @@ use forebay_storage::{Local, Storage, Writer};
 use super::guard::cannot_write;
 use super::print_data;
 
-/// Bytes of a file's name, on every file system of Linux.
+/// Maximum length of a file name on Linux file systems.
 const LONGEST_NAME: usize = 255;
 
-/// Where a result goes. [`Outputs`](super::Outputs) gives it.
+/// The target of a result, from [`Outputs`](super::Outputs).
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(super) shown: PathBuf,
@@ -25,14 +25,14 @@ pub(crate) struct Output {
 #[derive(Debug)]
 pub(super) enum Way {
     Stdout,
-    /// A device or a pipe, which is written to as it is.
+    /// A device or a pipe, written to directly.
     Stream(PathBuf),
     /// A file, links followed.
     File(PathBuf),
 }
 
 impl Output {
-    /// Whether it goes to stdout, which then holds nothing else.
+    /// Whether the result goes to stdout, which then has no other text.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.way, Way::Stdout)
     }
@@ -51,7 +51,7 @@ impl Output {
         }
     }
 
-    /// Begins a file that is written piece by piece, and is there once it is whole.
+    /// Starts a file that is written piece by piece and appears once it is complete.
     pub(crate) fn begin(&self) -> Result<Draft> {
         match &self.way {
             Way::Stdout => Ok(Draft::Stream(Box::new(std::io::stdout()), self.shown.clone())),
@@ -75,7 +75,7 @@ impl Output {
     }
 }
 
-/// A file that is not whole yet; dropping it leaves what was there.
+/// An unfinished file; dropping it keeps the former one.
 pub(crate) enum Draft {
     File(Box<dyn Writer>),
     Stream(Box<dyn Write>, PathBuf),
@@ -97,38 +97,38 @@ impl Draft {
     }
 }
 
-/// Writes a file of a folder that is the command's own.
+/// Writes a file in the command's own folder.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     put(path, bytes).with_context(|| cannot_write(path))
 }
 
-/// A hidden name beside a file's own, as long as the kernel allows.
-fn aside_name(name: &OsStr) -> OsString {
+/// A hidden name in the same folder, within the length limit.
+fn temporary_name(name: &OsStr) -> OsString {
     let ending = format!(".{}", std::process::id());
     let kept = &name.as_bytes()[..name.len().min(LONGEST_NAME - 1 - ending.len())];
     OsString::from_vec([b".", kept, ending.as_bytes()].concat())
 }
 
-/// Writes a file aside and puts it in place once it is whole: a full disk leaves the former one. A file in a folder that
-/// takes no new ones is written in place.
+/// Writes a temporary file and renames it once it is complete: a full disk leaves the former file. If the folder takes no
+/// new files, the file is written in place.
 fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A link keeps pointing to where it did.
+    // Links are kept; their target is replaced.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let former = std::fs::metadata(&target).ok();
     if former.as_ref().is_some_and(|former| !former.is_file()) {
         return std::fs::write(&target, bytes);
     }
-    let aside = target.with_file_name(aside_name(target.file_name().unwrap_or_default()));
-    let written = match OpenOptions::new().write(true).create_new(true).open(&aside) {
+    let temporary = target.with_file_name(temporary_name(target.file_name().unwrap_or_default()));
+    let written = match OpenOptions::new().write(true).create_new(true).open(&temporary) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return std::fs::write(&target, bytes),
         opened => opened.and_then(|mut file| {
             former.map_or(Ok(()), |former| file.set_permissions(former.permissions()))?;
             file.write_all(bytes)?;
-            std::fs::rename(&aside, &target)
+            std::fs::rename(&temporary, &target)
         }),
     };
     if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }

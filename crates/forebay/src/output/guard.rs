@@ -1,11 +1,11 @@
-//! One guard for every output of every command: nothing is destroyed that forebay did not write.
+//! Checks every output of every command: forebay never destroys files that it did not write.
 //!
-//! A command declares what it reads and what it writes before it does any work. An output is refused
-//! - where it is an input, lies inside one, or is a file of one under another name: also with `--force`;
-//! - where another output of the command goes to the same file;
-//! - where a file exists that is not recognised as an earlier output of ours ([`Kind`]), unless `--force` is given.
+//! A command declares its inputs and outputs before it does any work. An output is refused
+//! - if it is an input, is inside one, or is a file of one under another name, even with `--force`;
+//! - if another output of the command goes to the same file;
+//! - if a file exists that is not an earlier output of forebay ([`Kind`]), unless `--force` is given.
 //!
-//! An empty file, a character device, a pipe and `-` are always accepted. Links are followed before anything is judged.
+//! An empty file, a character device, a pipe and `-` are always accepted. Links are followed first.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -37,12 +37,12 @@ struct Taken {
 }
 
 impl Outputs {
-    /// For a command that reads these. With `force`, files that forebay did not write are replaced.
-    pub(crate) fn beside<'a>(inputs: impl IntoIterator<Item = &'a Path>, force: bool) -> Self {
+    /// For a command with these inputs. With `force`, files that forebay did not write are replaced.
+    pub(crate) fn for_inputs<'a>(inputs: impl IntoIterator<Item = &'a Path>, force: bool) -> Self {
         Self { inputs: inputs.into_iter().map(Input::new).collect(), taken: Vec::new(), force }
     }
 
-    /// A file to be written once there is something to write; an earlier one stays as it is until then.
+    /// A file that is written at the end; an earlier one stays until then.
     pub(crate) fn file(&mut self, flag: &'static str, path: &Path, kind: Kind) -> Result<Output> {
         if is_stdout(path) {
             self.take(flag, path, None, false)?;
@@ -63,7 +63,7 @@ impl Outputs {
         Ok(Json(path.map(|path| self.file("--json", path, Kind::Json)).transpose()?))
     }
 
-    /// A file that others write, and judge by what is there.
+    /// A file that other code writes after checking what exists.
     pub(crate) fn claim(&mut self, flag: &'static str, path: &Path) -> Result<PathBuf> {
         let place = place(path);
         self.keep_out(path, &place)?;
@@ -71,20 +71,20 @@ impl Outputs {
         Ok(place)
     }
 
-    /// A folder that others fill.
+    /// A folder that other code writes to.
     pub(crate) fn folder(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         let place = place(path);
         self.keep_out(path, &place)?;
         self.take(flag, path, Some(place), true)
     }
 
-    /// A folder that others fill, and that no input may lie in.
+    /// A folder that other code writes to, and that must not contain an input.
     pub(crate) fn folder_apart(&mut self, flag: &'static str, path: &Path) -> Result<()> {
         self.folder(flag, path)?;
         match self.inputs.iter().find(|input| input.lies_in(&place(path))) {
             None => Ok(()),
             Some(Input { given, .. }) => bail!(
-                "cannot write to {}: the input {} lies inside it\nhint: choose a folder beside the input",
+                "cannot write to {}: it contains the input {}\nhint: choose a folder beside the input",
                 path.escaped(),
                 given.escaped()
             ),
@@ -97,7 +97,7 @@ impl Outputs {
             let given = input.given.escaped();
             let (how, hint) = match input.is(place) {
                 true => ("is", "choose another path".to_owned()),
-                false => ("lies inside", format!("choose a path outside {given}")),
+                false => ("is inside", format!("choose a path outside {given}")),
             };
             bail!("cannot write {shown}: it {how} the input {given}\nhint: {hint}");
         }
@@ -112,7 +112,7 @@ impl Outputs {
                     bail!("{} and {flag} cannot both be written to {}", taken.flag, path.escaped())
                 }
                 (Some(other), Some(place)) if taken.is_folder && place.starts_with(other) => bail!(
-                    "cannot write {}: it lies inside {} {}, which this command fills",
+                    "cannot write {}: it is inside {} {}, to which this command writes",
                     path.escaped(),
                     taken.flag,
                     taken.given.escaped()
@@ -165,25 +165,25 @@ fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout))
 }
 
-/// What takes bytes without losing others. A disk loses some.
+/// Devices that can be written to without losing data. A disk is not one.
 fn is_stream(kind: FileType) -> bool {
     kind.is_char_device() || kind.is_fifo()
 }
 
-/// Fails now rather than after the run where a device cannot be written. A pipe is not opened twice: its reader would
-/// see an end.
+/// Checks before the run that a device can be written to. A pipe is not opened twice, since its reader would see an end of
+/// file.
 fn try_stream(path: &Path, found: Option<&Metadata>) -> io::Result<()> {
     let is_device = found.is_some_and(|found| found.file_type().is_char_device());
     if is_device { OpenOptions::new().append(true).open(path).map(drop) } else { Ok(()) }
 }
 
-/// Fails now rather than after the run where a file cannot be written. Folders above values are made with them.
+/// Checks before the run that a file can be written. Parent folders of arrays and models are created.
 fn try_file(place: &Path, kind: Kind) -> io::Result<()> {
     if kind == Kind::Values && !parent(place).exists() {
         return Ok(());
     }
     match File::create_new(place) {
-        // An empty file is no record: a run that fails leaves none behind.
+        // A failed run must not leave an empty file behind.
         Ok(_) => std::fs::remove_file(place),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => OpenOptions::new().append(true).open(place).map(drop),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Which existing files an output may replace: those that forebay wrote itself, recognised by their content.
+//! Recognises by content the existing files that an output may replace: those that forebay wrote.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,30 +11,30 @@ use serde::Deserialize;
 use super::schema::Schema;
 use crate::manual::markdown::MARK;
 
-/// The page's head is shorter than this up to its generator.
+/// A page names its generator within this many bytes.
 const HEAD: u64 = 4096;
 
-/// A CSV header with more columns than this many bytes hold is none of ours.
+/// CSV headers of forebay are shorter than this.
 const LINE: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A record, a report or findings: ours have a schema.
+    /// A record, a report or findings: JSON with a schema of forebay.
     Json,
-    /// An HTML page: ours name forebay as their generator.
+    /// An HTML page with forebay as its generator.
     Page,
-    /// A CSV table: ours have a known header.
+    /// A CSV table with a known header.
     Table,
-    /// A manual page: ours have forebay in their title.
+    /// A manual page with forebay in its title.
     ManPage,
-    /// A page of the commands' reference: ours begin with a mark.
+    /// A page of the commands' reference, which starts with a mark.
     Markdown,
-    /// An array or a model. Nothing in such a file says who wrote it, so none is ours.
+    /// An array or a model. The file does not say who wrote it, so it counts as foreign.
     Values,
 }
 
 impl Kind {
-    /// Whether a file was written by forebay as this kind of output. A file of a run that its record needs is not.
+    /// Whether forebay wrote the file as this kind of output. Files that a run's record needs do not count.
     pub(crate) fn is_ours(self, path: &Path) -> io::Result<bool> {
         if is_kept_by_runs(path) && is_in_a_run(path) {
             return Ok(false);
@@ -50,14 +50,14 @@ impl Kind {
     }
 }
 
-/// Whether a file has the name of one that runs keep in their folders, and that cannot be made again from the record.
+/// Whether runs keep a file of this name that cannot be generated again from the record.
 pub(crate) fn is_kept_by_runs(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_series = name.starts_with("samples") && name.ends_with(".csv");
     is_series || ["record.jsonl", "record.json", "plan.toml", "environment.json", ".lock"].contains(&&*name)
 }
 
-/// Whether a file lies in the folder of a study's or a workload's run.
+/// Whether a file is in the folder of a study's or a workload's run.
 fn is_in_a_run(path: &Path) -> bool {
     let holds = |record: &str| path.with_file_name(record).is_file();
     holds("record.jsonl") || (holds("record.json") && holds("report.html"))
@@ -69,7 +69,7 @@ fn start(path: &Path, n_bytes: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a line heads the rows of a watch or the cells of a report.
+/// Whether a line is the CSV header of a watch or of a report.
 fn is_our_header(line: &str) -> bool {
     let (_, of_rows) = CsvLines::begin(Duration::ZERO, &[]);
     let of_rows = of_rows.trim_end();
@@ -78,7 +78,7 @@ fn is_our_header(line: &str) -> bool {
     is_of_rows || is_of_cells
 }
 
-/// Whether a text is one JSON value with a schema of ours: an object, or a list whose first element is one.
+/// Whether a text is one JSON value with a schema of forebay: an object, or a list that starts with one.
 fn is_our_json(mut text: impl BufRead) -> bool {
     let is_list = text.fill_buf().is_ok_and(|head| head.trim_ascii_start().starts_with(b"["));
     let found = match is_list {
@@ -89,7 +89,7 @@ fn is_our_json(mut text: impl BufRead) -> bool {
     schema.is_some_and(|schema| Schema::is_ours(&schema))
 }
 
-/// All but the schema is skipped without being kept: records may be large.
+/// Keeps only the schema, since records may be large.
 #[derive(Deserialize)]
 struct Ours {
     schema: Option<String>,

@@ -1,4 +1,4 @@
-//! Where a path leads, whether or not something is there yet.
+//! Resolves paths that may not exist yet.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -10,19 +10,19 @@ use anyhow::{Result, bail};
 use forebay_format::Kind;
 use forebay_units::PathText;
 
-/// As many links as the kernel follows.
+/// The kernel follows the same number of links.
 const MOST_LINKS: usize = 40;
-/// Bytes of a list that are looked through: ten million lines.
+/// Bytes of a list that are searched: ten million lines.
 const MOST_LISTED: u64 = 1 << 30;
 
-/// The path without links and dots. What does not exist is placed below the nearest folder that does.
+/// The path without links and dots. A path that does not exist is resolved from its nearest existing ancestor.
 pub(crate) fn place(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let Ok(place) = path.canonicalize() {
             return place;
         }
-        // A link to nothing yet: what is written through it is made where it points to.
+        // A dangling link: writing through it creates the file it points to.
         let Ok(target) = fs::read_link(&path) else { break };
         path = parent(&path).join(target);
     }
@@ -38,16 +38,16 @@ pub(crate) fn place(path: &Path) -> PathBuf {
     place
 }
 
-/// Refuses two folders, each with the flag that names it, of which one is or holds the other.
+/// Refuses two folders that are the same or contain one another; each comes with its flag.
 pub(crate) fn keep_apart((flag, a): (&str, &Path), (other, b): (&str, &Path)) -> Result<()> {
     let (at, other_at) = (place(a), place(b));
     if at.starts_with(&other_at) || other_at.starts_with(&at) {
-        bail!("{flag} {} and {other} {} must not lie inside one another", a.escaped(), b.escaped());
+        bail!("{flag} {} and {other} {} must not contain one another", a.escaped(), b.escaped());
     }
     Ok(())
 }
 
-/// The folder that a path's last name lies in.
+/// The parent folder of a path.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -68,7 +68,7 @@ impl Identity {
     }
 }
 
-/// Whether two places are one, or two names of one file.
+/// Whether two places are the same, or two names of one file.
 pub(super) fn is_same(a: &Path, b: &Path) -> bool {
     a == b || Identity::at(a).is_some_and(|file| Identity::at(b) == Some(file))
 }
@@ -96,7 +96,7 @@ impl Input {
         self.place.starts_with(folder)
     }
 
-    /// Whether a file is one of this input's under another name: through a link in a folder, or named by a list.
+    /// Whether a file belongs to this input under another name: by a link in a folder, or in a list.
     pub(super) fn names(&self, file: Identity) -> bool {
         if self.place.is_dir() { is_below(&self.place, file) } else { is_listed(&self.place, file) }
     }
@@ -129,7 +129,7 @@ fn is_listed(list: &Path, file: Identity) -> bool {
     forebay_format::list::parse(&text).any(|entry| Identity::at(&folder.join(entry.path)) == Some(file))
 }
 
-/// A list's lines. Other inputs, which may be of any size, are not read.
+/// The lines of a list. Other inputs, which may be large, are not read.
 fn text_of(list: &Path) -> Option<Vec<u8>> {
     let mut file = fs::File::open(list).ok()?;
     let mut text = Vec::new();

@@ -1,7 +1,7 @@
-//! The JSON of every command, by its schema.
+//! The schemas of the JSON that commands write.
 //!
-//! A command gives a record, a report, or findings of its own. The schema of findings is named after their command:
-//! `forebay-data-inspect/1`. Its number changes when a field is removed or changes its meaning.
+//! A command writes a record, a report, or its own findings. The schema of findings is named after the command:
+//! `forebay-data-inspect/1`. The number changes when a field is removed or changes its meaning.
 
 /// The findings of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +59,9 @@ impl Schema {
         }
     }
 
-    /// Whether a schema is that of something we write as JSON. Manifests and markers of datasets are not: they are data.
+    /// Whether the schema is of JSON that a command writes. Manifests and markers of datasets are data and do not count.
     pub(super) fn is_ours(name: &str) -> bool {
-        // Before each command had its own, all findings had one schema.
+        // Earlier versions used one schema for all findings.
         let shared = ["forebay-record/", "forebay-report/", "forebay-findings/"];
         let own = Self::ALL.iter().map(|schema| schema.name().trim_end_matches(char::is_numeric));
         shared.into_iter().chain(own).any(|ours| name.starts_with(ours))

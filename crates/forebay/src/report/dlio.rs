@@ -1,7 +1,7 @@
-//! DLIO's own output folder as a record: its utilisation, and that of whole epochs from the same per-step times.
+//! Reads DLIO's output folder as a record: DLIO's AU, and the AU of whole epochs from the same per-step times.
 //!
-//! DLIO leaves the first step of every epoch out, and with it the loads of all its readers. What it wrote down is enough to
-//! put them back: `<rank>_output.json` has every step, `per_epoch_stats.json` (of all ranks, or `<rank>_…` of each) the clock.
+//! DLIO leaves out the first step of every epoch, and with it the first loads of all its readers. Its files are enough to
+//! include them: `<rank>_output.json` has every step, `per_epoch_stats.json` (one file, or `<rank>_…` per rank) the clock.
 
 mod cell;
 
@@ -15,16 +15,16 @@ use forebay_units::PathText;
 use forebay_workload::dlio::{Run, read_run};
 
 const CONFIG: &str = ".hydra/config.yaml";
-/// The file in which it keeps what the workload was called by.
+/// The file with the overrides of the run.
 const OVERRIDES: &str = ".hydra/overrides.yaml";
 
-/// How deep a folder of results may lie: `hydra_log/<name>/<time>`.
+/// Depth at which results are searched: `hydra_log/<name>/<time>`.
 const DEPTH: usize = 4;
 
 const BARRIERS: &str =
-    "DLIO times no barriers and counts no bytes: barriers are part of the other time, bytes moved are unknown";
+    "DLIO does not time barriers or count bytes: barriers are part of the other time, and bytes moved are unknown";
 
-/// Reads the results in a folder, or in the one folder of results below it.
+/// Reads the results in a folder, or in its only subfolder with results.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     let folder = find(dir)?;
     let name = folder.escaped().into_owned();
@@ -41,7 +41,7 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
 
 fn find(dir: &Path) -> Result<PathBuf> {
     let mut found = Vec::new();
-    look(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
+    search(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
     found.sort();
     match found.as_slice() {
         [one] => Ok(one.clone()),
@@ -57,7 +57,7 @@ fn find(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let paths = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
     if paths.iter().any(|path| is_result(path) && path.is_file()) {
         found.push(dir.to_owned());
@@ -65,7 +65,7 @@ fn look(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<(
     }
     for path in paths {
         if depth > 0 && path.is_dir() {
-            look(&path, depth - 1, found)?;
+            search(&path, depth - 1, found)?;
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn is_result(path: &Path) -> bool {
         || is_of_rank("_per_epoch_stats.json")
 }
 
-/// The texts of the files that DLIO writes, by their names in the folder, and a note on each that cannot be read.
+/// The contents of DLIO's files by name, and a note on each unreadable file.
 fn texts(folder: &Path) -> Result<(BTreeMap<String, String>, Vec<String>)> {
     let mut names = vec![CONFIG.to_owned(), OVERRIDES.to_owned()];
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.escaped()))? {

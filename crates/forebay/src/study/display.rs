@@ -1,4 +1,4 @@
-//! Live progress of a study on stderr: a bar for people, a line a cell for logs.
+//! Live progress of a study on stderr: a bar on a terminal, one line per cell in logs.
 
 use forebay_record::StudyCell;
 use forebay_report::visible;
@@ -27,7 +27,7 @@ pub(super) fn show(display: Option<&Display>, event: Event<'_>) {
     }
 }
 
-/// A finished cell in a line: "[ 3/36] ingest/tier=hdd: 115 images/s, 14.2 MB/s; 4.21 s; about 2 min 5 s left".
+/// A finished cell as one line: "[ 3/36] ingest/tier=hdd: 115 images/s, 14.2 MB/s; 4.21 s; about 2 min 5 s left".
 fn line(cell: &StudyCell, at: At) -> String {
     let width = at.n_cells.to_string().len();
     let (done, all, id) = (at.n_done, at.n_cells, visible(&cell.id));

@@ -1,4 +1,4 @@
-//! `forebay study run --dry-run`: what would be run, made and read, and how long that may take.
+//! `forebay study run --dry-run`: shows the plan with its data, bytes and estimated times.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_record::Step;
-use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, Rest, Task, spaces};
+use forebay_study::{CellPlan, DatasetSource, Estimate, Estimator, Making, Places, Plan, Remaining, Task, spaces};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::{about, find_placement};
 use crate::output::{Outcome, done, remark};
 
-/// What is said of an experiment of which nothing is known before it is run.
-const NOT_KNOWN: &str = "reads and time not known";
+/// The text for an experiment whose cost is unknown before it runs.
+const NOT_KNOWN: &str = "bytes and time unknown";
 
-pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> Result<Outcome> {
+pub(super) fn show(plan: &Plan, data: &Path, rest: &Remaining, is_resumed: bool) -> Result<Outcome> {
     let places = Places::new(plan, data);
     for dataset in &plan.datasets {
         if let DatasetSource::Path(path) = &dataset.source {
@@ -34,7 +34,7 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
     let total = sum(rows.iter().map(|row| row.1));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let unknown = probes_without_sum(plan);
-    // What a workload reads need be no image.
+    // The samples of a workload are not necessarily images.
     let of_workloads = plan.cells.iter().all(|cell| cell.work.step() == Step::Workload);
     let unit = if of_workloads { "samples" } else { "images" };
     for ((name, estimate), experiment) in rows.iter().zip(&plan.spec.experiments) {
@@ -57,29 +57,31 @@ pub(super) fn show(plan: &Plan, data: &Path, rest: &Rest, is_resumed: bool) -> R
             (format!("the tiers' profiles and {decode} to decode an image of 112 KB"), "work between repeats")
         }
     };
-    let _ = writeln!(text, "Times are estimated from {from}, without {without} and storage that has no profile.");
+    let _ = writeln!(text, "Times are estimated from {from}. They exclude {without} and storage without a profile.");
     if plan.cells.iter().any(|cell| cell.work.step() == Step::Train) {
-        text.push_str("A network takes the time of the accelerator emulated in its place; without one, no time.\n");
+        text.push_str(
+            "A network counts with the step time of its emulated accelerator, or with no time if there is none.\n",
+        );
     }
     done(&text)
 }
 
-/// The cells that would be run, experiment by experiment.
-fn in_order<'a>(plan: &'a Plan, rest: &Rest) -> Vec<&'a CellPlan> {
+/// The cells to run, by experiment.
+fn in_order<'a>(plan: &'a Plan, rest: &Remaining) -> Vec<&'a CellPlan> {
     let mut numbers = rest.cells.clone();
     numbers.sort_unstable();
     numbers.into_iter().map(|number| &plan.cells[number]).collect()
 }
 
-fn done_words(rest: &Rest) -> String {
+fn done_words(rest: &Remaining) -> String {
     let kinds = [(rest.n_failed, "failed"), (rest.n_left_out, "left out")].into_iter().filter(|(n, _)| *n > 0);
     let kinds: Vec<String> = kinds.map(|(n, word)| format!("{n} {word}")).collect();
     let of_these = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
     format!(", {} done{of_these}, {} to run", rest.n_done, rest.cells.len())
 }
 
-/// A line a cell: what is done, and what would be run, in its order.
-fn cell_lines(plan: &Plan, rest: &Rest) -> String {
+/// One line per cell: finished cells, then the cells to run in their order.
+fn cell_lines(plan: &Plan, rest: &Remaining) -> String {
     let mut text = String::new();
     let left: HashSet<&str> = rest.cells_of(plan).map(|cell| cell.id.as_str()).collect();
     for cell in plan.cells.iter().filter(|cell| !left.contains(cell.id.as_str())) {
@@ -92,7 +94,7 @@ fn cell_lines(plan: &Plan, rest: &Rest) -> String {
     text
 }
 
-/// The experiments that probe otherwise than from end to end: for how long, the probe finds out as it goes.
+/// Experiments with random or file probes, whose bytes depend on the storage's speed.
 fn probes_without_sum(plan: &Plan) -> Vec<&str> {
     let is_open = |cell: &CellPlan| match &cell.work.task {
         Task::Probe(settings) => !settings.is_sequential(),
@@ -105,11 +107,11 @@ fn probes_without_sum(plan: &Plan) -> Vec<&str> {
 fn without(unknown: &[&str]) -> String {
     match unknown {
         [] => String::new(),
-        names => format!(", without the random and file probes of {}, whose reads are not known", names.join(", ")),
+        names => format!(", without the random and file probes of {}, whose bytes are unknown", names.join(", ")),
     }
 }
 
-/// A row an experiment: its name with the cells and rounds, and the sum over its cells.
+/// One row per experiment: its name, cells and rounds, and the sum over its cells.
 fn experiments(plan: &Plan, left: &[&CellPlan], estimator: &Estimator<'_>) -> Vec<(String, Estimate)> {
     let row = |experiment: &forebay_record::ExperimentSpec| {
         let cells: Vec<_> = left.iter().filter(|cell| cell.experiment == experiment.name).collect();
@@ -121,7 +123,7 @@ fn experiments(plan: &Plan, left: &[&CellPlan], estimator: &Estimator<'_>) -> Ve
     plan.spec.experiments.iter().map(row).collect()
 }
 
-/// The sum; of the seconds, of those that are known.
+/// The sum; of the seconds, only the known ones.
 fn sum(estimates: impl Iterator<Item = Estimate>) -> Estimate {
     estimates.fold(Estimate::default(), |sum, one| Estimate {
         images: sum.images.saturating_add(one.images),
@@ -150,12 +152,12 @@ fn describe(estimate: &Estimate, unit: &str) -> String {
     }
     parts.push(match estimate.seconds {
         Some(seconds) => format!("about {}", about(seconds)),
-        None => "time not known".to_owned(),
+        None => "time unknown".to_owned(),
     });
     parts.join(", ")
 }
 
-/// A size, also where it is more than can be counted.
+/// A size, including sizes that overflow.
 fn size(bytes: Bytes) -> String {
     if bytes.0 == u64::MAX { "more than 18 million TB".to_owned() } else { bytes.to_string() }
 }
@@ -168,10 +170,10 @@ fn data_lines(plan: &Plan, left: &[&CellPlan], places: &Places<'_>, estimator: &
         let images = wanted.n_samples().map_or("–".to_owned(), |n| count(n, unit));
         let bytes = wanted.expected_bytes();
         let making = match (&wanted.making, estimator.making_s(&wanted)) {
-            _ if wanted.is_there() => "there already".to_owned(),
+            _ if wanted.is_there() => "exists".to_owned(),
             (Making::Pack { packing, of, .. }, _) => format!("to be packed from {of} as {}", packing.name()),
-            (Making::Records(_), _) => "to be made".to_owned(),
-            (Making::Make(_), seconds) => format!("to be made in about {}", about(seconds.unwrap_or(0.0))),
+            (Making::Records(_), _) => "to be generated".to_owned(),
+            (Making::Make(_), seconds) => format!("to be generated in about {}", about(seconds.unwrap_or(0.0))),
         };
         let _ = writeln!(text, "dataset {name}: {images}, about {bytes}, in {dir}, {making}");
     }
@@ -184,7 +186,7 @@ fn data_lines(plan: &Plan, left: &[&CellPlan], places: &Places<'_>, estimator: &
     text
 }
 
-/// The cells that are planned and not run, reason by reason.
+/// The cells that are left out, by reason.
 fn left_out_lines(plan: &Plan) -> String {
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
     for (cell, reason) in plan.cells.iter().filter_map(|cell| Some((cell, cell.left_out.as_deref()?))) {

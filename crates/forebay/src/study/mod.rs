@@ -1,4 +1,4 @@
-//! `forebay study`: many measurements from one file.
+//! `forebay study`: runs many measurements from one file.
 
 mod display;
 mod dry_run;
@@ -23,7 +23,7 @@ use crate::output::Outcome;
 pub(crate) enum Command {
     /// List the built-in studies
     List,
-    /// Show what a study asks, what it runs, and what others published
+    /// Show a study: its questions, its experiments, the published values
     Show(show::Args),
     /// Run or resume a study; writes a record of every cell and a report
     Run(run::Args),
@@ -41,7 +41,7 @@ fn found(name: &OsStr) -> Result<Found> {
     find(name).map_err(|error| explained(Some(name), error))
 }
 
-/// An error with its causes, the file it is of where there is one, and the hint on a line of its own.
+/// An error with its causes, its file if there is one, and the hint on its own line.
 fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
     let of_file = matches!(error, Error::Syntax { .. } | Error::Plan { .. });
     let text = match file {
@@ -54,46 +54,46 @@ fn explained(file: Option<&OsStr>, error: Error) -> anyhow::Error {
     }
 }
 
-/// What a folder stands on: a tier of `forebay tier up`, or nothing of ours.
+/// The tier of `forebay tier up` under a folder, if there is one.
 fn find_placement(path: &Path) -> Placement {
     match crate::tier::placement(path) {
         Ok(found) => found,
         Err(error) => {
-            Placement { notes: vec![format!("cannot tell whether it is a tier: {error:#}")], ..Placement::default() }
+            Placement { notes: vec![format!("cannot check whether it is a tier: {error:#}")], ..Placement::default() }
         }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Elsewhere {
+struct Replacement {
     name: String,
     path: PathBuf,
 }
 
 /// "hdd=/mnt/hdd", "images=/mnt/images".
-fn parse_elsewhere(text: OsString) -> Result<Elsewhere, String> {
+fn parse_elsewhere(text: OsString) -> Result<Replacement, String> {
     let bytes = text.as_bytes();
     let split = bytes.iter().position(|&byte| byte == b'=').map(|at| (&bytes[..at], &bytes[at + 1..]));
     match split.map(|(name, path)| (std::str::from_utf8(name), OsStr::from_bytes(path))) {
         Some((Ok(name), path)) if !name.is_empty() && !path.is_empty() => {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-            Ok(Elsewhere { name: name.to_owned(), path })
+            Ok(Replacement { name: name.to_owned(), path })
         }
         _ => Err("give NAME=PATH".to_owned()),
     }
 }
 
-fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewhere]) -> Result<()> {
+fn put_elsewhere(spec: &mut StudySpec, tiers: &[Replacement], datasets: &[Replacement]) -> Result<()> {
     let of_tiers: Vec<String> = spec.tiers.iter().map(|tier| tier.name.clone()).collect();
     let of_datasets: Vec<String> = spec.datasets.iter().map(|dataset| dataset.name.clone()).collect();
     for (what, all, known) in [("tier", tiers, of_tiers), ("dataset", datasets, of_datasets)] {
         let mut seen = HashSet::new();
         if let Some(put) = all.iter().find(|put| !seen.insert(put.name.as_str())) {
-            bail!("--{what} {} is given twice", put.name);
+            bail!("--{what} {} given twice", put.name);
         }
         if let Some(put) = all.iter().find(|put| !known.contains(&put.name)) {
-            let there = if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
-            bail!("--{what} {}: the study has no such {what}{there}", put.name);
+            let there = if known.is_empty() { String::new() } else { format!("; the study has {}", known.join(", ")) };
+            bail!("--{what} {}: unknown {what}{there}", put.name);
         }
     }
     for tier in &mut spec.tiers {
@@ -102,7 +102,7 @@ fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewher
         }
     }
     for dataset in &mut spec.datasets {
-        if let Some(Elsewhere { name, path }) = datasets.iter().find(|put| put.name == dataset.name).cloned() {
+        if let Some(Replacement { name, path }) = datasets.iter().find(|put| put.name == dataset.name).cloned() {
             *dataset = DatasetSpec { name, path: Some(path), ..DatasetSpec::default() };
         }
     }
@@ -110,10 +110,10 @@ fn put_elsewhere(spec: &mut StudySpec, tiers: &[Elsewhere], datasets: &[Elsewher
 }
 
 const YEAR: u64 = 365 * 86_400;
-/// From here on, hours say nothing.
+/// Longer times are given in years.
 const YEARS_FROM: u64 = 2 * YEAR;
 
-/// A time that is not exact: "46 s", "1 min 46 s", "2 h 17 min", "3 years".
+/// An approximate time: "46 s", "1 min 46 s", "2 h 17 min", "3 years".
 fn about(seconds: f64) -> String {
     match seconds.round() as u64 {
         s @ 0..60 => format!("{s} s"),

@@ -7,14 +7,14 @@ use anyhow::Result;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use forebay_record::{Environment, Scale, StudyHead, StudySpec};
 use forebay_study::{
-    DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Rest, Served, Steps,
-    begun_on, data_of, data_to_keep, make, spaces,
+    Backing, DATA, DatasetSource, Error, Estimator, Folder, Making, Outcome as Ended, Places, Plan, Remaining, Steps,
+    data_of, data_to_keep, environment_of, make, spaces,
 };
 use forebay_units::{PathText, count, escaped_words, shell_word};
 
 use super::display::show;
 use super::samples::Samples;
-use super::{Elsewhere, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
+use super::{Replacement, dry_run, explained, find_placement, found, parse_elsewhere, put_elsewhere};
 use crate::live::Display;
 use crate::output::{Outcome, Outputs, print, remark, replace};
 use crate::terminal::Stream;
@@ -42,19 +42,19 @@ pub(crate) struct Args {
     #[arg(long, requires = "resume")]
     retry_failed: bool,
 
-    /// Folder for made data, which runs can share; data in --out by default
+    /// Folder for generated data, which runs can share; by default data in --out
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
     /// Use this folder for a tier of the study; may be repeated
     #[arg(long, value_name = "NAME=DIR", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
-    tier: Vec<Elsewhere>,
+    tier: Vec<Replacement>,
 
     /// Use this data for a dataset of the study; may be repeated
     #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(parse_elsewhere))]
-    dataset: Vec<Elsewhere>,
+    dataset: Vec<Replacement>,
 
-    /// Show what would be run, made and read, with estimated times; write nothing
+    /// Show the plan with estimated bytes and times, without running anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -65,7 +65,7 @@ struct Run<'a> {
     out: PathBuf,
     data: PathBuf,
     folder: Folder,
-    rest: Rest,
+    rest: Remaining,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
@@ -76,24 +76,24 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     plan.check_folders().map_err(in_file)?;
     check_tiers(&plan)?;
     if let Some(out) = &args.out {
-        Outputs::beside(read_by(&plan), false).folder("--out", out)?;
+        Outputs::for_inputs(read_by(&plan), false).folder("--out", out)?;
     }
     let data = args.data.clone().unwrap_or_else(|| out_of(args, &plan, "TIME").join(DATA));
-    plan.leave_out_what_has_no_room(&data);
+    plan.leave_out_too_large(&data);
     if args.dry_run {
         let (rest, data) = dry(args, &plan, data).map_err(|error| explained(None, error))?;
         return dry_run::show(&plan, &data, &rest, args.resume);
     }
     let mut run = Run::open(args, &plan).map_err(|error| explained(None, error))?;
     let ended = Samples::begin(&run.out).map(|samples| run.go(samples))?;
-    // What is done is shown however it ended.
+    // The report is written even after an error.
     let page = write_page(&run.out);
     let ended = ended.map_err(|error| explained(None, error))?;
     let (page, summary) = page?;
     run.conclude(ended, &page, &summary)
 }
 
-/// Writes the run's page from its record alone; where it is, and what the run comes to.
+/// Writes the run's page from its record; returns its path and the outcome of the run.
 fn write_page(out: &Path) -> Result<(PathBuf, String)> {
     let (page, run) = (out.join("report.html"), crate::report::read(out)?);
     let summary = forebay_report::summary_within(&run, Stream::Stdout.width());
@@ -105,7 +105,7 @@ fn scale(name: String) -> Scale {
     if name == Scale::Full.name() { Scale::Full } else { Scale::Quick }
 }
 
-/// The data that a study only reads.
+/// The existing data of a study, which it only reads.
 fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
     plan.datasets.iter().filter_map(|dataset| match &dataset.source {
         DatasetSource::Path(path) => Some(path.as_path()),
@@ -113,29 +113,29 @@ fn read_by(plan: &Plan) -> impl Iterator<Item = &Path> {
     })
 }
 
-/// What a run would do, and where its data lies; of one that is gone on with, what it has not done.
-fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Rest, PathBuf)> {
-    let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Rest::whole(plan), data)) };
+/// The cells that a run would measure, without the finished ones of a resumed run, and the folder of its data.
+fn dry(args: &Args, plan: &Plan, data: PathBuf) -> forebay_study::Result<(Remaining, PathBuf)> {
+    let Some(out) = args.out.as_ref().filter(|_| args.resume) else { return Ok((Remaining::whole(plan), data)) };
     let environment = forebay_measure::describe_environment(there(&data), env!("CARGO_PKG_VERSION"));
-    let run = Folder::look(out, &head_of(plan, environment, &data))?;
+    let run = Folder::read(out, &head_of(plan, environment, &data))?;
     let data = args.data.clone().unwrap_or_else(|| data_of(out, &run.head).0);
-    Ok((Rest::after(plan, &run, args.retry_failed), data))
+    Ok((Remaining::after(plan, &run, args.retry_failed), data))
 }
 
-/// The plan for this machine; of a run that is gone on with, for the machine it was begun on, whose cells it has.
+/// The plan for this machine; for a resumed run, the plan for the machine on which it started.
 fn plan_of(spec: StudySpec, args: &Args) -> forebay_study::Result<Plan> {
-    let begun_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| begun_on(out));
-    match begun_on.filter(|machine| machine.n_cores > 0) {
+    let started_on = args.out.as_ref().filter(|_| args.resume).and_then(|out| environment_of(out));
+    match started_on.filter(|machine| machine.n_cores > 0) {
         Some(machine) => Plan::for_cores(spec, args.scale, machine.n_cores),
         None => Plan::new(spec, args.scale),
     }
 }
 
-/// Refuses folders of tiers that are not up: the disk below them would be measured.
+/// Refuses folders on tiers that are not up, since the disk below would be measured.
 fn check_tiers(plan: &Plan) -> Result<()> {
-    plan.tiers.iter().try_for_each(|tier| match &tier.served {
-        Served::Folder(path) => crate::tier::placement(path).map(drop),
-        Served::Shaped(_) => Ok(()),
+    plan.tiers.iter().try_for_each(|tier| match &tier.backing {
+        Backing::Folder(path) => crate::tier::placement(path).map(drop),
+        Backing::Shaped(_) => Ok(()),
     })
 }
 
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
         let data = given.clone().unwrap_or_else(|| home.join(DATA));
         let head = head_of(plan, environment(&data), &data_to_keep(&home, &data));
         if !args.resume {
-            let rest = Rest::whole(plan);
+            let rest = Remaining::whole(plan);
             spaces(&Places::new(plan, &data), rest.cells_of(plan).collect::<Vec<_>>())
                 .iter()
                 .try_for_each(|space| space.check())?;
@@ -158,11 +158,11 @@ impl<'a> Run<'a> {
         }
         let (mut folder, run) = Folder::resume(&out, &head)?;
         let (data, lay) = given.map_or_else(|| data_of(&home, &run.head), |given| (given, None));
-        let rest = Rest::after(plan, &run, args.retry_failed);
+        let rest = Remaining::after(plan, &run, args.retry_failed);
         if !rest.cells.is_empty() && !folder.is_new() {
             if let Some(lay) = lay {
                 let (lay, data) = (lay.escaped(), data.escaped());
-                remark(&format!("forebay: the run started in another folder; its data is in {data}, not in {lay}"));
+                remark(&format!("forebay: the run folder was moved; its data is in {data}, not in {lay}"));
             }
             folder.append(&rest.resumed(environment(&data)))?;
         }
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
             page.escaped()
         ))?;
         for made in Places::new(self.plan, &self.data).to_make(&self.plan.cells) {
-            // What lies in the run's folder or in --data is where one looks for it; what lies on a tier's device is not.
+            // Data in the run's folder or in --data is easy to find; data on a tier's device is not, so its folder is printed.
             if !made.dir.starts_with(&self.data) && made.is_there() {
                 let (dir, bytes) = (made.dir.escaped(), made.expected_bytes());
                 remark(&format!("forebay: data for the next run is kept in {dir}, about {bytes}"));
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
         } else if ended.n_failed > 0 {
             remark(&format!("forebay: rerun failed cells with: {} --retry-failed", self.resuming()));
         }
-        // A study of which nothing could be run has no result.
+        // A study whose cells were all left out has no result.
         let has_result = ended.n_left_out < ended.n_cells;
         let met = ended.n_done == ended.n_cells && ended.n_failed == 0 && has_result;
         Ok(Outcome::of(met))
@@ -254,7 +254,7 @@ fn head_of(plan: &Plan, environment: Environment, data: &Path) -> StudyHead {
     plan.head(escaped_words(std::env::args_os()), environment, data, &find_placement)
 }
 
-/// The path, or the nearest above it that is there.
+/// The path, or its nearest existing ancestor.
 fn there(path: &Path) -> &Path {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."))
 }

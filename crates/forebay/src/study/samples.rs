@@ -1,7 +1,7 @@
-//! What the machine did while the study ran: a row a second, on the disk as it comes.
+//! The per-second series of a study run, written to disk row by row.
 //!
-//! A run writes `samples.csv`; going on with it writes `samples-2.csv` and so on, since the machine may have other disks by
-//! then. Together they are the run's series.
+//! A run writes `samples.csv`; each time it is resumed, it writes `samples-2.csv` and so on, since the machine may then have
+//! other disks. Together the files are the run's series.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(super) struct Samples(Sampler);
 impl Samples {
     pub(super) fn begin(out: &Path) -> Result<Self> {
         let path = (1..).map(|number| file(out, number)).find(|path| !path.exists());
-        let path = path.expect("there are more numbers than files");
+        let path = path.expect("a free number exists");
         let name = path.escaped().into_owned();
         let failed = format!("forebay: {name} ends here: ");
         let sink = CsvSink::create(&path, move |error| remark(&format!("{failed}{error}")));
@@ -38,13 +38,13 @@ impl Samples {
     }
 }
 
-/// The series of a run's folder; `None` when it has none.
+/// The series in a run's folder; `None` if it has none.
 pub(crate) fn read(out: &Path) -> Result<Option<Series>> {
     let mut all = Series::default();
     for path in (1..).map(|number| file(out, number)).take_while(|path| path.exists()) {
         let name = || format!("cannot read {}", path.escaped());
         let text = std::fs::read_to_string(&path).with_context(name)?;
-        // A run that was killed at once has a file without a header.
+        // A run killed at the start leaves a file without a header.
         if text.contains('\n') {
             all.append(Series::from_csv(&text).with_context(name)?);
         }

@@ -1,4 +1,4 @@
-//! `forebay study list` and `forebay study show`: what a study is, before it is run.
+//! `forebay study list` and `forebay study show`: describes studies without running them.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// Print the study's file, to copy and change
+    /// Print the study's file, as a start for a study of your own
     #[arg(long)]
     toml: bool,
 }
@@ -52,10 +52,10 @@ fn made(plan: &Plan) -> String {
         .collect();
     let all = records.iter().fold(Bytes(0), |sum, bytes| sum + *bytes);
     match (images, records.len() as u64) {
-        (0, 0) => "no data to be made".to_owned(),
-        (0, n) => format!("{} of {all} to be made", count(n, "dataset")),
-        (_, 0) => format!("{} of {bytes} to be made", count(images, "image")),
-        (_, n) => format!("{} of {bytes} and {} of {all} to be made", count(images, "image"), count(n, "dataset")),
+        (0, 0) => "no data to generate".to_owned(),
+        (0, n) => format!("{} of {all} to generate", count(n, "dataset")),
+        (_, 0) => format!("{} of {bytes} to generate", count(images, "image")),
+        (_, n) => format!("{} of {bytes} and {} of {all} to generate", count(images, "image"), count(n, "dataset")),
     }
 }
 
@@ -77,7 +77,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
         let _ = writeln!(text, "after {source}");
     }
     if !spec.about.is_empty() {
-        let _ = writeln!(text, "\n{}", spec.about.trim());
+        let _ = writeln!(text, "\n{}", paragraphs(&spec.about));
     }
     text.push('\n');
     for dataset in &spec.datasets {
@@ -150,7 +150,21 @@ fn levels(levels: &Levels) -> String {
     levels.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
 }
 
-/// "5 repeats after 1 warm-up", or that of each scale.
+/// A text with one line per paragraph instead of the lines of its file, so it can be folded to the terminal. List items
+/// and indented lines stay lines of their own.
+fn paragraphs(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.trim().lines() {
+        let is_own = line.is_empty() || line.starts_with([' ', '-', '*']) || out.ends_with('\n');
+        if !out.is_empty() {
+            out.push(if is_own { '\n' } else { ' ' });
+        }
+        out.push_str(line.trim_end());
+    }
+    out
+}
+
+/// "5 repeats after 1 warm-up", per scale if they differ.
 fn rounds(experiment: &ExperimentSpec) -> String {
     let [few, all] = [Scale::Quick, Scale::Full].map(|scale| {
         let repeats = count(*experiment.repeats.at(scale), "repeat");
@@ -164,12 +178,12 @@ fn references(spec: &StudySpec) -> String {
     for reference in &spec.references {
         let judged = match (reference.within, reference.above) {
             (Some(below), Some(above)) => {
-                format!("ours at most {:.0} % below and {:.0} % above", below * 100.0, above * 100.0)
+                format!("expected at most {:.0} % below and {:.0} % above", below * 100.0, above * 100.0)
             }
-            (Some(within), None) => format!("ours within {:.0} %", within * 100.0),
+            (Some(within), None) => format!("expected within {:.0} %", within * 100.0),
             (None, _) => "not judged".to_owned(),
         };
-        let scale = reference.scale.map(|scale| format!(", at the {} scale alone", scale.name())).unwrap_or_default();
+        let scale = reference.scale.map(|scale| format!(", at the {} scale only", scale.name())).unwrap_or_default();
         let _ = writeln!(
             text,
             "  {} {} {}: {} ({}; {judged}{scale})",

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let registry = registry()?;
     let there = registry.names()?;
     let mut names = if args.names.is_empty() { there.clone() } else { args.names.clone() };
-    // A tier that lies on another one goes first; otherwise it would keep that from going.
+    // A tier on top of another one is removed first, or it would keep the other in use.
     let depth = |name: &String| registry.tier(name).ok().flatten().map_or(0, |tier| tier.depth());
     names.sort_by_cached_key(|name| Reverse(depth(name)));
     if names.is_empty() {
@@ -30,7 +30,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         let removed = registry.down(name, &mut go_on).with_context(|| format!("cannot take down {name}"))?;
         match removed {
             Some(removed) => say(&removed),
-            None if there.iter().any(|known| known == name) => print(&format!("{name}: removed what a crash left\n")),
+            None if there.iter().any(|known| known == name) => {
+                print(&format!("{name}: removed leftovers of a crash\n"))
+            }
             None => {
                 remark(&missing(name, &there));
                 Ok(())

@@ -13,9 +13,9 @@ use super::registry;
 use crate::output::{JsonArgs, Outcome, Schema};
 use crate::terminal::Stream;
 
-/// Columns that a narrow terminal does without: JSON has all.
+/// Columns that are omitted on a narrow terminal; JSON has all.
 const SPARE: [&str; 2] = ["used", "requests/s"];
-/// Bytes that `forebay probe` works with where no --size is given.
+/// The default --size of `forebay probe`.
 const DEFAULT_PROBE: u64 = 5 << 30;
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ struct List {
     tiers: Vec<Row>,
 }
 
-/// A tier as it is listed. Only the name and the state are known of one whose state file cannot be read.
+/// A row of the list. If a tier's state file cannot be read, only its name and state are known.
 #[derive(Debug, Default, Serialize)]
 struct Row {
     name: String,
@@ -46,7 +46,7 @@ struct Row {
     write_bytes_per_s: Option<u64>,
     iops: Option<u64>,
     measured: Option<Measured>,
-    /// What to do about it, for a tier that is not measured or not up.
+    /// The hint for a tier that is not measured or not up.
     #[serde(skip)]
     advice: Option<String>,
 }
@@ -78,7 +78,7 @@ fn row(registry: &Registry, name: &str, probes: &[Probe]) -> Row {
 
 fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     let is_reached = status.reaches_caller != Some(false);
-    let suffix = if is_reached { "" } else { "; the limits do not reach this shell's control group" };
+    let suffix = if is_reached { "" } else { "; the limits do not apply to this shell's control group" };
     let measured = measured::on(tier, status.device.as_ref(), probes);
     let probe = || format!("not measured; to measure it, run\n  {}", probe_command(tier, status.free_bytes));
     let advice = match status.condition {
@@ -102,7 +102,7 @@ fn known(tier: &Tier, status: Status, probes: &[Probe]) -> Row {
     }
 }
 
-/// How to probe a tier, with a length that it has room for.
+/// The command that probes a tier, with a size that fits.
 fn probe_command(tier: &Tier, free: Option<u64>) -> String {
     let size = match free.map(|free| free / 2) {
         Some(half) if half < DEFAULT_PROBE => format!(" --size {}", power_of_two_below(half)),
@@ -111,7 +111,7 @@ fn probe_command(tier: &Tier, free: Option<u64>) -> String {
     format!("forebay probe {}{size} --save {}", shell_word(tier.data()), tier.name)
 }
 
-/// The greatest power of two that is not above this, in the greatest unit it is whole in.
+/// The greatest power of two up to this number, in the largest unit that gives a whole number.
 fn power_of_two_below(bytes: u64) -> String {
     let log = bytes.max(1).ilog2();
     let unit = ["B", "KiB", "MiB", "GiB"][(log / 10).min(3) as usize];
@@ -121,7 +121,7 @@ fn power_of_two_below(bytes: u64) -> String {
 fn render(list: &List, width: usize) -> String {
     use Align::{Left, Right};
     if list.tiers.is_empty() {
-        return "no tiers; `forebay tier up hdd` makes one\n".to_owned();
+        return "no tiers; `forebay tier up hdd` creates one\n".to_owned();
     }
     let mut table = Table::new(&[
         ("name", Left),
@@ -150,7 +150,7 @@ fn render(list: &List, width: usize) -> String {
     out
 }
 
-/// What a state says beyond the word that the table has.
+/// Details of a state beyond the word in the table.
 fn more_of(state: &str) -> Option<&str> {
     state.split_once([':', ';']).map(|(_, more)| more.trim_start())
 }

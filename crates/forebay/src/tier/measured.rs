@@ -1,4 +1,4 @@
-//! What saved probes measured on a tier.
+//! The rates that saved probes measured on a tier.
 
 use std::time::UNIX_EPOCH;
 
@@ -14,7 +14,7 @@ use crate::ceilings;
 
 pub(super) struct Probe {
     saved: Saved,
-    /// When its file was written, in nanoseconds since 1970.
+    /// Modification time of the file, in nanoseconds since 1970.
     saved_at_ns: u128,
 }
 
@@ -41,7 +41,7 @@ impl Measured {
     }
 }
 
-/// All saved probes, the newest first.
+/// All saved probes, newest first.
 pub(super) fn probes() -> Result<Vec<Probe>> {
     let dir = ceilings::dir()?;
     let probe = |saved: Saved| {
@@ -54,10 +54,10 @@ pub(super) fn probes() -> Result<Vec<Probe>> {
     Ok(probes)
 }
 
-/// What was measured since the tier has its present limits; the newest probe that has a rate gives it.
+/// The rates measured under the tier's current limits, each from the newest probe that has it.
 pub(super) fn on(tier: &Tier, device: Option<&Device>, probes: &[Probe]) -> Option<Measured> {
     let mut found = Measured::default();
-    // A probe of former limits, or of a former owner of the loop device, says nothing of this tier.
+    // Probes of former limits, or of a former owner of the loop device, do not count.
     for probe in probes.iter().filter(|probe| tier.limited_at_ns.is_some_and(|at| probe.saved_at_ns >= u128::from(at)))
     {
         let cells: Vec<&ProbeCell> = cells(tier, device, &probe.saved.record).collect();
@@ -80,7 +80,7 @@ pub(super) fn on(tier: &Tier, device: Option<&Device>, probes: &[Probe]) -> Opti
     (!found.probes.is_empty()).then_some(found)
 }
 
-/// The cells that measured this tier. Of a kernel tier only those count whose bytes came from its device.
+/// The cells that measured this tier. On a kernel tier, only cold cells count.
 fn cells<'a>(
     tier: &'a Tier,
     device: Option<&Device>,

@@ -1,4 +1,4 @@
-//! `forebay tier`: emulated devices, brought up, taken down and listed.
+//! `forebay tier`: brings emulated devices up, takes them down, lists them.
 
 mod down;
 mod list;
@@ -20,23 +20,23 @@ pub(crate) use placement::{place, placement};
 pub(crate) enum Command {
     /// Bring up emulated devices, or change their limits
     ///
-    /// As root: an image file on a loop device with its own file system, mounted, and limited by the kernel to the rates of the
-    /// profile (Table I of Chien et al. 2018) or to those given. The kernel limits rates, not seek times; --iops limits requests.
-    /// Under cgroup v1, whose limits are not inherited, only programs in the root group and the caller's own group are limited;
-    /// a remark names other groups that have programs.
+    /// As root: an image file on a loop device, mounted with its own file system. The kernel limits it to the rates of the
+    /// profile (Table I of Chien et al. 2018) or to the given rates, but does not emulate seek times; --iops limits requests.
+    /// Limits of cgroup v1 are not inherited: they apply only to programs in the root group and in the caller's group, and a
+    /// remark names other groups with programs.
     ///
-    /// Without root, or with --shaped: a folder. forebay slows itself down as the profile's device would, seek times included,
-    /// when its data lies there; other programs run at full speed.
+    /// Without root, or with --shaped: a folder. forebay delays its own reads and writes there to match the profile, seek times
+    /// included; other programs run at full speed.
     ///
-    /// A tier keeps its settings, also across a reboot: its name alone brings it up again. Rates can be changed; a different
-    /// size, file system or kind is refused. If one of several names fails, the others are still brought up and the exit status
-    /// is 1; it is 2 if none could be.
+    /// A tier keeps its settings, even across a reboot: its name is enough to bring it up again. Rates can be changed; a
+    /// different size, file system or kind is refused. If one of several tiers fails, the others are still brought up and the
+    /// exit status is 1, or 2 if all failed.
     Up(up::Args),
     /// Remove tiers with all their data
     ///
-    /// Also removes what a kill or crash left behind. A tier in use stays up, and its users are named. Files written into a
-    /// tier's folder while it was not mounted are kept and named. A tier that lies on another is removed first. A name that does
-    /// not exist is no failure.
+    /// Also removes leftovers of a crash. A tier in use stays up, and the programs that use it are named. Files written to a
+    /// mount point while nothing was mounted there are kept and named. A tier on top of another is removed first. An unknown
+    /// name is not an error.
     Down(down::Args),
     /// List tiers, their limits, and what saved probes measured on them
     List(list::Args),
@@ -58,7 +58,7 @@ fn go_on(_: Moment) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Does something for each name: met when all went well, missed when some did, an error when none did.
+/// Does something for each name: met if all succeeded, missed if some did, an error if none did.
 fn each(names: &[String], mut act: impl FnMut(&str) -> Result<()>) -> Result<Outcome> {
     let mut errors = Vec::new();
     for name in names {

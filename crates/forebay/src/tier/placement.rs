@@ -1,4 +1,4 @@
-//! What data stands on: nothing of ours, a shaped tier, or one that the kernel limits.
+//! Finds the device of a folder: a real one, a shaped tier, or a kernel tier.
 
 use std::path::Path;
 
@@ -11,24 +11,23 @@ use forebay_study::Placement;
 use super::registry;
 use super::up::describe;
 
-/// A folder for checkpoints on its tier, or on the one that a flag names; and what the record should note.
+/// A folder for checkpoints with its tier, or the one given by a flag, and notes for the record.
 pub(crate) fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
     let placement = placement(dir)?;
-    let notes = placement.notes_beside(named);
+    let notes = placement.notes_with(named);
     let shaped = named.cloned().or(placement.shaped);
     Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
 }
 
-/// The tier that this file or folder lies on; an error where that is not up, for the bare disk would be measured.
+/// The tier of a file or folder; an error if it is not up, since the disk below would be measured.
 pub(crate) fn placement(data: &Path) -> Result<Placement> {
-    // Without a home there are no tiers.
+    // Without a home folder there are no tiers.
     let Ok(registry) = registry() else { return Ok(Placement::default()) };
     let Some(tier) = registry.ground(data)? else { return Ok(Placement::default()) };
-    let mut notes = vec![format!("the data lies on the tier {}: {}", tier.name, describe(&tier))];
+    let mut notes = vec![format!("the data is on tier {}: {}", tier.name, describe(&tier))];
     if tier.status()?.reaches_caller == Some(false) {
         notes.push(format!(
-            "the limits of the tier {} do not apply to this process's control group; `forebay tier up` from this group sets \
-             them",
+            "the limits of tier {} do not apply to this process's control group; run `forebay tier up` in this group",
             tier.name
         ));
         return Ok(Placement { notes, ..Placement::default() });

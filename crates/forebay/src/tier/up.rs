@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
 
-    /// Read limit in bytes per second, as 163MB/s
+    /// Read limit in bytes per second, for example 163MB/s
     #[arg(long, value_name = "RATE", value_parser = of(value::bytes_per_s))]
     read: Option<Bytes>,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iops: Option<u32>,
 
-    /// Existing folder for image and mount point, in a folder per tier; forebay's by default
+    /// Existing folder for image and mount point, one subfolder per tier; by default forebay's data folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     let registry = registry()?;
     let kind = args.kind();
-    // All names are looked at before the first is brought up.
+    // All names are checked before the first tier is brought up.
     for name in &args.names {
         let plan = args.plan(name, kind);
         let checked = registry.tier(name).and_then(|known| plan.check(known.as_ref()));
@@ -64,19 +64,16 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 }
 
 impl Args {
-    /// Kernel where that can be had; otherwise says why it cannot.
+    /// A kernel tier if possible; otherwise a shaped tier, with a remark that says why.
     fn kind(&self) -> Kind {
         match kernel_support() {
             _ if self.shaped => Kind::Shaped,
             Ok(()) => Kind::Kernel,
             Err(obstacle) => {
-                let unused = if self.size.is_some() || self.fs.is_some() {
-                    "; it has no size or file system of its own"
-                } else {
-                    ""
-                };
+                let unused =
+                    if self.size.is_some() || self.fs.is_some() { "; it ignores size and file system" } else { "" };
                 remark(&format!(
-                    "forebay: {obstacle}: shaping in process instead, which slows down only forebay{unused}"
+                    "forebay: {obstacle}: using a shaped tier instead, which slows down only forebay{unused}"
                 ));
                 Kind::Shaped
             }
@@ -100,10 +97,10 @@ impl Args {
     }
 }
 
-/// Who called sudo: the tier is theirs.
+/// The user who called sudo and will own the tier.
 fn owner() -> Option<(u32, u32)> {
     let id = |name| std::env::var(name).ok()?.parse().ok();
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the call has no arguments and touches no memory.
     if unsafe { libc::geteuid() } == 0 { Some((id("SUDO_UID")?, id("SUDO_GID")?)) } else { None }
 }
 
@@ -116,7 +113,7 @@ fn say(raised: &Raised) -> Result<()> {
         Change::New => "up",
         Change::Again => "up again",
         Change::Limits => "limits changed",
-        Change::Nothing => "already up, nothing changed",
+        Change::Nothing => "already up, unchanged",
     };
     print(&format!("{}: {what}: {}\n  {}\n", tier.name, tier.data().escaped(), describe(tier)))
 }

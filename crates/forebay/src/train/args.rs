@@ -1,4 +1,4 @@
-//! The flags of `forebay train` that are no settings, and the plan that all come to.
+//! The flags of `forebay train` that are not settings, and the plan built from all flags.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::flags::Flags;
 use crate::output::JsonArgs;
 use crate::values::of;
 
-/// What is said of data, and would be ignored of a batch in memory.
+/// Flags that apply to data and have no meaning for a batch in memory.
 const OF_DATA: [&str; 11] = [
     "threads",
     "prefetch",
@@ -65,19 +65,21 @@ pub(crate) struct Args {
     #[command(flatten)]
     saving: Saving,
 
-    /// Whole runs before the measured ones, not measured
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000), conflicts_with = "checkpoint_dir")]
+    /// Warm-up runs, not measured
+    #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "checkpoint_dir")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
     /// Measured runs, each from fresh weights; median and spread are over these
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "checkpoint_dir")]
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "checkpoint_dir")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
 
     /// Exit with status 1 if the accelerator computes for less than this fraction of the run
     #[arg(long, value_name = "FRACTION", value_parser = of(share), conflicts_with = "dry_run")]
     pub(super) min_au: Option<f64>,
 
-    /// Show what would be trained; train nothing
+    /// Show the plan without training
     #[arg(long, conflicts_with = "json")]
     pub(super) dry_run: bool,
 
@@ -94,11 +96,11 @@ impl Args {
         self.data.as_deref().into_iter().chain(validation)
     }
 
-    /// What the flags come to on this placement, and what the record should note.
+    /// The plan for the flags and this placement, and notes for the record.
     pub(super) fn into_plan(self, placement: &Placement) -> Result<(Plan, Vec<String>)> {
         let settings = self.settings.0;
         let (saves, more) = self.saving.saves(&settings, self.data.as_deref())?.unzip();
-        let mut notes = placement.notes_beside(self.tier.as_ref());
+        let mut notes = placement.notes_with(self.tier.as_ref());
         notes.extend(more.into_iter().flatten());
         let plan = Plan {
             settings,
@@ -116,7 +118,7 @@ impl Args {
     }
 }
 
-/// A number is a share; a path that looks like one is written `./0.5`.
+/// A number is a fraction; a path that looks like a number is written `./0.5`.
 fn parse_validate(text: OsString) -> Result<Validate, String> {
     match text.to_str().and_then(|text| text.parse::<f64>().ok()) {
         None if text.is_empty() => Err("give a path, or a fraction above 0 and below 1".to_owned()),

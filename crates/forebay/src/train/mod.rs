@@ -1,4 +1,4 @@
-//! `forebay train`: flags in, plan built, network trained, account out.
+//! `forebay train`: builds the plan from the flags, trains the network, prints where the time went.
 
 mod args;
 mod saving;
@@ -100,7 +100,7 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     done(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}{runs}\n"))
 }
 
-/// Whether what was asked for was met. A run that was stopped did not do all that was asked.
+/// Whether all thresholds were met. A stopped run missed its goal.
 fn judge(cells: &[TrainCell], threshold: Option<f64>, stopped: bool) -> Outcome {
     if stopped {
         return Outcome::Missed;

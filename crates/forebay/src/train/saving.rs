@@ -1,4 +1,4 @@
-//! The flags of `forebay train` for the places of its checkpoints.
+//! The flags of `forebay train` for the folders of its checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(crate) struct Saving {
 }
 
 impl Saving {
-    /// Where checkpoints go, and what the record should note of the tiers there; `None` where no flag asks for any.
+    /// Where checkpoints go, and notes on their tiers for the record; `None` if no flag asks for checkpoints.
     pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
         let has_burst = self.checkpoint_dir.as_ref().map(|_| self.burst_dir.is_some());
         settings.check_saves(has_burst).map_err(|refused| anyhow!(spelled(&refused, flag_of_place)))?;
@@ -55,16 +55,16 @@ impl Saving {
     }
 
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
-        // Each for itself: how the two lie to each other is said below.
+        // Each folder is checked alone; their relation is checked below.
         for (flag, dir) in [("--checkpoint-dir", Some(dir)), ("--burst-dir", self.burst_dir.as_deref())] {
-            dir.map_or(Ok(()), |dir| Outputs::beside(data, false).folder(flag, dir))?;
+            dir.map_or(Ok(()), |dir| Outputs::for_inputs(data, false).folder(flag, dir))?;
         }
         let fast = self.burst_dir.as_deref();
         fast.map_or(Ok(()), |fast| keep_apart(("--burst-dir", fast), ("--checkpoint-dir", dir)))
     }
 }
 
-/// The flag of a setting, or of a place that settings name.
+/// The flag of a setting, or of a folder that a setting refers to.
 fn flag_of_place(name: &str) -> String {
     match name {
         "checkpoint" | "burst" => format!("--{name}-dir"),
@@ -80,9 +80,9 @@ pub(super) fn describe(plan: &Plan) -> Option<String> {
     Some(format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {format}, {keep} kept"))
 }
 
-/// A note on the data's place, said of a folder of checkpoints and by its own flags.
+/// Rewords a note on the data's tier for a folder of checkpoints and its flags.
 fn of_folder(note: &str, which: &str) -> String {
-    let note = note.replacen("the data lies", &format!("--{which}-dir lies"), 1);
+    let note = note.replacen("the data is", &format!("--{which}-dir is"), 1);
     note.replacen("--tier ", &format!("--{which}-tier "), 1)
 }
 
@@ -92,9 +92,8 @@ mod tests {
 
     #[test]
     fn a_note_names_the_flags_of_its_folder() {
-        let both =
-            "both limits act: --tier hdd is shaped in this process, on top of what the kernel allows the tier ssd";
-        assert!(of_folder(both, "checkpoint").starts_with("both limits act: --checkpoint-tier hdd is shaped"));
-        assert_eq!(of_folder("the data lies on the tier ssd", "burst"), "--burst-dir lies on the tier ssd");
+        let both = "both limits apply: --tier hdd is shaped in this process, on top of the kernel's limits of tier ssd";
+        assert!(of_folder(both, "checkpoint").starts_with("both limits apply: --checkpoint-tier hdd is shaped"));
+        assert_eq!(of_folder("the data is on tier ssd", "burst"), "--burst-dir is on tier ssd");
     }
 }

@@ -1,4 +1,4 @@
-//! What the flags come to; what settings come to is the experiment's to test.
+//! Tests of the flags; settings are tested in forebay-bench.
 
 use clap::Parser;
 use forebay_bench::train::{Plan, Saves, TrainDevice, TrainSettings, Validate};
@@ -128,7 +128,7 @@ fn a_flag_that_would_do_nothing_is_refused() {
         ("--synthetic --epochs 2", "a synthetic batch has no epochs: give --steps"),
         ("set --steps 2 --epochs 2", "give --steps or --epochs, not both"),
         ("set --accelerator emulated:1ms --device cpu", "omit --device"),
-        ("set --accelerator emulated:1ms --lr 0.1", "so --lr would be ignored"),
+        ("set --accelerator emulated:1ms --lr 0.1", "so --lr would have no effect"),
         ("set --device-prefetch 1", "--device-prefetch needs a GPU"),
         ("set --checkpoint-every 3", "needs checkpoints: give --checkpoint-dir"),
     ] {
@@ -146,7 +146,7 @@ fn values_without_sense_are_refused_with_what_would_have_one() {
         ("set --device tpu", "give auto, cpu, cuda, or cuda:N with N from 0 to 1,023"),
         ("set --device cuda --precision f64", "expected f32, tf32 or bf16"),
         ("set --accelerator v100", "expected \"emulated:\" at the beginning"),
-        ("set --accelerator emulated:224", "give a unit"),
+        ("set --accelerator emulated:224", "missing unit; use ns, us, ms, s, min or h"),
         ("set --threads 1,2", "give a number from 1 to 1,024, or auto"),
         ("set --batch 0", "give a whole number from 1 to 1,000,000"),
         ("set --lr 0", "give a number above 0"),

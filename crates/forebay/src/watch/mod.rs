@@ -1,4 +1,4 @@
-//! `forebay watch`: what the machine does, tick by tick, or what a command does to it.
+//! `forebay watch`: shows the activity of the machine, or of a command, in one row per interval.
 
 mod rows;
 mod table;
@@ -24,12 +24,12 @@ use rows::{Ended, Rows};
 pub(crate) struct Args {
     /// Time between rows, from 10ms to 1h
     ///
-    /// The kernel counts processor time and disk busy time in clock ticks of up to 10 ms. In rows shorter than 100 ms processor
-    /// percentages are coarse and a disk's util is not shown; CSV has it as the kernel counted it, possibly above 100.
+    /// The kernel counts processor time and disk busy time in clock ticks of up to 10 ms. In rows shorter than 100 ms, processor
+    /// percentages are coarse and a disk's util is not shown. CSV has the kernel's value, which may be above 100.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = time("from 10ms to 1h", is_sensible), allow_hyphen_values = true)]
     interval: Duration,
 
-    /// Stop after N rows; not with a command, which is followed to its end
+    /// Stop after N rows; cannot be used with a command, which is followed to its end
     #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -57,12 +57,12 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
 
 impl Args {
     fn output(&self) -> Result<Option<Output>> {
-        let mut outputs = Outputs::beside([], self.force);
+        let mut outputs = Outputs::for_inputs([], self.force);
         self.csv.as_deref().map(|path| outputs.file("--csv", path, Kind::Table)).transpose()
     }
 }
 
-/// Watches the machine until it is told to stop, or has shown enough.
+/// Watches the machine until a signal, or until all rows are shown.
 fn watch(args: &Args) -> Result<Outcome> {
     let (tell, ended) = channel();
     let on_signal = tell.clone();
@@ -76,7 +76,7 @@ fn watch(args: &Args) -> Result<Outcome> {
     drop(sampler);
     match end {
         Ended::Enough => Ok(Outcome::Met),
-        // Without a number of rows there is no other end.
+        // Without --count, there is no other end.
         Ended::Stopped if args.count.is_none() => Ok(Outcome::Met),
         Ended::Stopped => Ok(Outcome::Missed),
         Ended::Failed(error) => Err(error),
@@ -110,7 +110,7 @@ fn say_waiting(n_processes: u64) {
 }
 
 fn options(args: &Args, processes: Processes, rows: Rows) -> Options {
-    // The series itself is used for the totals of a command alone, for which coarse rows do.
+    // The series is only used for the totals of a command, which need no short interval.
     Options { interval: args.interval, processes, sink: Some(Box::new(rows)), ..Options::default() }
 }
 
@@ -121,7 +121,7 @@ fn naming(args: &Args, error: Error) -> anyhow::Error {
     }
 }
 
-/// A command's exit status as a shell gives it.
+/// A command's exit status as a shell reports it.
 fn status(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     u8::try_from(code.unwrap_or(255)).unwrap_or(255)

@@ -1,4 +1,4 @@
-//! Where the rows go: a table for people, CSV for programs.
+//! The outputs of a watch: a table for people, CSV for programs.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::Sender;
@@ -14,7 +14,7 @@ use crate::terminal::Stream;
 
 /// Why a watch without a command ends.
 pub(super) enum Ended {
-    /// It has shown as many rows as were asked for, or its reader has seen enough.
+    /// All rows were shown, or the reader closed the pipe.
     Enough,
     Stopped,
     Failed(anyhow::Error),
@@ -25,7 +25,7 @@ type Writer = Box<dyn Write + Send>;
 pub(super) struct Rows {
     table: Option<(Table, Writer)>,
     csv: Option<CsvSink<Writer>>,
-    /// Who is told that it is over; with a command nobody is.
+    /// Receives the end of the watch; `None` with a command.
     tell: Option<Sender<Ended>>,
     left: Option<u64>,
 }
@@ -39,8 +39,8 @@ impl Rows {
         Self { table: None, csv: Some(csv), tell: Some(tell), left: count }
     }
 
-    /// A table, and CSV to a file if there is one. Beside a command, where nobody is told, the table goes to stderr, and the
-    /// command goes on whatever fails.
+    /// A table, and CSV if a file is given. With a command, the table goes to stderr, and the command continues even if an
+    /// output fails.
     pub(super) fn table(
         csv: Option<&Output>,
         interval: Duration,
@@ -51,7 +51,7 @@ impl Rows {
             let (what, told) = (cannot_write(output.path()), tell.clone());
             Ok(CsvSink::new(output.open()?, move |error| match told {
                 Some(told) => drop(told.send(Ended::Failed(anyhow::Error::new(error).context(what)))),
-                None => remark(&format!("forebay: {what}: {error}; later rows are not kept")),
+                None => remark(&format!("forebay: {what}: {error}; later rows are lost")),
             }))
         };
         let csv = csv.map(sink).transpose()?;
@@ -67,7 +67,7 @@ impl Rows {
 
     fn tell(&self, ended: Ended) {
         if let Some(tell) = &self.tell {
-            // Only the first word counts; whoever listened is gone by the second.
+            // Only the first message counts; the receiver is gone by the second.
             let _ = tell.send(ended);
         }
     }
@@ -106,7 +106,7 @@ impl Sink for Rows {
 
 fn failed(error: io::Error, what: &'static str) -> Ended {
     match error.kind() {
-        // The reader, such as `head`, has seen enough.
+        // The reader, for example `head`, has closed the pipe.
         ErrorKind::BrokenPipe => Ended::Enough,
         _ => Ended::Failed(anyhow::Error::new(error).context(what)),
     }

@@ -1,4 +1,4 @@
-//! The table for people: one line a row, the header again at every screenful.
+//! The table for people: one line per row, with the header repeated on every screen.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -16,10 +16,10 @@ const fn column(name: &'static str, unit: &'static str, width: usize, show: fn(&
     Column { name, unit, width, show }
 }
 
-/// Columns that a narrow terminal does without, the first one first. CSV has all.
+/// Columns that are omitted on a narrow terminal, in this order. CSV has all.
 const SPARE: [&str; 11] = ["aqu-sz", "idl", "send", "cache", "used", "recv", "procs", "await", "psi-io", "rss", "gpu0"];
 
-/// `!` beside the time marks a row that came late.
+/// `!` after the time marks a late row.
 const MACHINE: [Column; 17] = [
     column("time", "s", 9, |s| format!("{:.*}{}", s.time_digits, s.row.time_s, if s.is_late { '!' } else { ' ' })),
     column("usr", "%", 4, |s| whole(s.row.get("cpu.user_percent"))),
@@ -39,14 +39,14 @@ const MACHINE: [Column; 17] = [
     column("recv", "MB/s", 7, |s| mega(s.network("rx_bytes_per_s"))),
     column("send", "MB/s", 7, |s| mega(s.network("tx_bytes_per_s"))),
 ];
-/// Of a command that is followed.
+/// Columns of a followed command.
 const COMMAND: [Column; 2] = [
     column("procs", "", 5, |s| whole(s.row.get("process.processes"))),
     column("rss", "GB", 6, |s| giga(s.row.get("process.rss_bytes"))),
 ];
 const GPU: [Column; 1] = [column("gpu0", "%", 4, |s| whole(s.row.get("gpu.0.util_percent")))];
 
-/// A row with what the columns need besides.
+/// A row, and what else the columns need.
 struct Shown<'a> {
     row: &'a Row<'a>,
     is_late: bool,
@@ -60,7 +60,7 @@ impl Shown<'_> {
         self.row.get(&format!("disk.{}.{quantity}", self.disk?))
     }
 
-    /// The sum over all interfaces but the machine's own.
+    /// The sum over all interfaces except loopback.
     fn network(&self, quantity: &str) -> Option<f64> {
         let of = |name: &str| {
             let interface = name.strip_prefix("net.")?.strip_suffix(quantity)?.strip_suffix('.')?;
@@ -74,7 +74,7 @@ pub(super) struct Table {
     height: Option<usize>,
     width: usize,
     of_command: bool,
-    /// A row that is later than this is marked.
+    /// Rows later than this are marked.
     late_s: f64,
     n_rows: usize,
     last_disk: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// For a terminal of so many lines and columns; without lines the header comes once.
+    /// For a terminal with these lines and columns; without lines, the header is printed once.
     pub(super) fn new(height: Option<usize>, width: usize, of_command: bool, interval: Duration) -> Self {
         Self {
             height,
@@ -127,7 +127,7 @@ impl Table {
 
 /// The columns that a line has space for.
 fn fitting(mut columns: Vec<&Column>, width: usize) -> Vec<&Column> {
-    // There is a space before each but the first.
+    // A space precedes each column but the first.
     let taken = |columns: &[&Column]| columns.iter().map(|column| column.width + 1).sum::<usize>() - 1;
     for spare in SPARE {
         if taken(&columns) > width {
@@ -137,7 +137,7 @@ fn fitting(mut columns: Vec<&Column>, width: usize) -> Vec<&Column> {
     columns
 }
 
-/// The disk that was busy for longest; while all are idle, the one that was last busy.
+/// The busiest disk; while all are idle, the one that was busy last.
 fn busiest<'a>(row: &Row<'a>, last: Option<&str>) -> Option<&'a str> {
     let disks = row.names.iter().zip(row.values).filter_map(|(name, util)| {
         let disk = name.strip_prefix("disk.")?.strip_suffix(".util_percent")?;
@@ -150,16 +150,16 @@ fn busiest<'a>(row: &Row<'a>, last: Option<&str>) -> Option<&'a str> {
 fn push_line(text: &mut String, cells: impl Iterator<Item = (String, usize)>) {
     let start = text.len();
     for (cell, width) in cells {
-        write!(text, "{cell:>width$} ").expect("a string takes every write");
+        write!(text, "{cell:>width$} ").expect("writing to a string succeeds");
     }
     text.truncate(start + text[start..].trim_end().len());
     text.push('\n');
 }
 
-/// The share of a time in which a disk was busy. The kernel counts in clock ticks of up to 10 ms: over less than 100 ms it
-/// says little and is not shown, and over more it may be some ticks above the whole, which is shown as it was counted.
+/// The fraction of a time in which a disk was busy. The kernel counts clock ticks of up to 10 ms: below 100 ms the value says
+/// little and is not shown; above, it may exceed 100 % by some ticks and is shown as counted.
 pub(super) fn busy_percent(counted: Option<f64>, span_s: f64) -> Option<f64> {
-    // A tick of the grid may come a moment early by rounding.
+    // Rounding may make an interval slightly too short.
     counted.filter(|_| span_s > 0.0995)
 }
 

@@ -1,4 +1,4 @@
-//! What a command did in all, for people.
+//! The totals of a command, for people.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -9,12 +9,12 @@ use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 
 use super::table::busy_percent;
 
-/// The lines that come after the last row, without the end of the last one.
+/// The lines after the last row, without a final line end.
 pub(super) fn text(command: &Command, followed: &Followed) -> String {
     let (totals, series) = (&followed.totals, &followed.series);
     let mut text = format!("\n{} ended after {}: {}\n", name(command), format_seconds(totals.wall_s), followed.status);
     let mut line =
-        |name: &str, value: String| writeln!(text, "  {name:<13}{value}").expect("a string takes every write");
+        |name: &str, value: String| writeln!(text, "  {name:<13}{value}").expect("writing to a string succeeds");
     line("processor", processor(totals));
     line("read", bytes(totals, totals.rchar_bytes, "read calls", totals.read_bytes, "from disks"));
     line("written", bytes(totals, totals.wchar_bytes, "write calls", totals.write_bytes, "to disks"));
@@ -79,7 +79,7 @@ fn disks(series: &Series) -> impl Iterator<Item = &str> {
     disks.filter(|disk| series.total(&format!("disk.{disk}.ios_per_s")).is_some_and(|requests| requests > 0.5))
 }
 
-/// Of the whole machine: a disk does not know for whom it works.
+/// Totals of the whole machine: disks do not count per process.
 fn disk_totals(series: &Series, disk: &str) -> String {
     let total = |quantity: &str| series.total(&format!("disk.{disk}.{quantity}"));
     let some = |quantity: &str| total(quantity).unwrap_or(0.0).round() as u64;

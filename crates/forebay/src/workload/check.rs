@@ -9,13 +9,13 @@ use forebay_units::{PathText, count};
 use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
-use super::source::{file_of, line, text_of, told};
+use super::source::{describe_problem, file_of, line, text_of};
 use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: forebay workload check configs/workload/*.yaml")]
 pub(crate) struct Args {
-    /// DLIO's YAML, our TOML or built-in names; ++workload.a.b=c overrides a key of all
+    /// DLIO's YAML, forebay's TOML or built-in names; ++workload.a.b=c overrides a key in all
     #[arg(required = true, value_name = "FILE")]
     files: Vec<OsString>,
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// Problems have the lines they are in.
+/// Checks a file; problems come with their lines.
 type Found = Result<Checked, Vec<(Problem, Option<usize>)>>;
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
@@ -49,19 +49,19 @@ fn find(name: &str, text: &str, overrides: &[String]) -> Found {
         (problem, line)
     };
     let checked = read(name, text, overrides).and_then(|checked| match Plan::new(&checked.workload, 1) {
-        // What other numbers of accelerators may do is not to be said of the file.
+        // A problem that depends on the number of accelerators is not one of the file.
         Err(problem) if problem.key == STEPS => Err(vec![problem]),
         _ => Ok(checked),
     });
     let mut checked = checked.map_err(|problems| problems.into_iter().map(placed).collect::<Vec<_>>())?;
     if !forebay_dataset::is_built_in(checked.workload.dataset.format) {
-        let text = "this build has no HDF5 to run it with: build with --features hdf5".to_owned();
+        let text = "this build cannot run it: build with --features hdf5".to_owned();
         checked.notes.push(Note { key: "dataset.format".to_owned(), text });
     }
     Ok(checked)
 }
 
-/// The key that no number of accelerators makes true where one does not.
+/// The key of a problem that no number of accelerators solves.
 const STEPS: &str = "train.total_training_steps";
 
 fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
@@ -78,7 +78,7 @@ fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
         Err(problems) => {
             let mut out = format!("{file}: refused, {}\n", count(problems.len() as u64, "problem"));
             for (problem, line) in problems {
-                let _ = writeln!(out, "  {}", told(problem, *line));
+                let _ = writeln!(out, "  {}", describe_problem(problem, *line));
             }
             out
         }

@@ -1,8 +1,8 @@
 //! Where the checkpoints of a run go.
 //!
-//! A folder on the command line is taken as it stands, and so is an absolute one of the workload. A relative one of the workload,
-//! which DLIO's files all have, lies in the folder of results. Without such a folder checkpoints go to a scratch folder among the
-//! data, so that a run leaves nothing behind that nobody asked for.
+//! A folder from the command line, or an absolute folder of the workload, is used as given. A relative folder of the workload,
+//! as in all of DLIO's files, is a subfolder of the results. Without results, checkpoints go to a scratch folder in the data
+//! folder, which the run removes.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use forebay_workload::Workload;
 use crate::output::remark;
 use crate::tier;
 
-/// What of the command line and the workload says where they go.
-pub(super) struct Asked<'a> {
+/// The parts of the command line and the workload that determine the folder.
+pub(super) struct CheckpointFlags<'a> {
     pub(super) dir: Option<&'a Path>,
     pub(super) overrides: &'a [String],
     pub(super) workload: &'a Workload,
@@ -24,14 +24,14 @@ pub(super) struct Asked<'a> {
     pub(super) out: Option<&'a Path>,
 }
 
-/// Where they go, whether they stay, and what the record must say of the tier they lie on.
+/// The folder, whether checkpoints stay there, and notes on its tier for the record.
 pub(super) struct Chosen {
     pub(super) place: Place,
     pub(super) stays: bool,
     pub(super) notes: Vec<String>,
 }
 
-impl Asked<'_> {
+impl CheckpointFlags<'_> {
     pub(super) fn choose(&self) -> Result<Chosen> {
         let named = self.named();
         let stays = named.is_some();
@@ -43,11 +43,11 @@ impl Asked<'_> {
             self.check_scratch()?;
         }
         let (place, notes) = tier::place(&dir, None)?;
-        let notes = notes.iter().map(|note| note.replacen("the data lies", "checkpoints lie", 1)).collect();
+        let notes = notes.iter().map(|note| note.replacen("the data is", "checkpoints are", 1)).collect();
         Ok(Chosen { place, stays, notes })
     }
 
-    /// The folder that the user or the workload names, or the one in the results.
+    /// The folder given by the user or the workload, or the one in the results.
     fn named(&self) -> Option<PathBuf> {
         let folder = Path::new(&self.workload.checkpoint.folder);
         let plain = |path: PathBuf| path.components().collect::<PathBuf>();
@@ -64,7 +64,7 @@ impl Asked<'_> {
         self.overrides.iter().any(|words| words.trim_start_matches('+').starts_with(key))
     }
 
-    /// Refuses a scratch folder where there is no data to put it among, or where it could not hold what is to be read.
+    /// Refuses a scratch folder if there is no data folder, or if checkpoints of another run are to be read.
     fn check_scratch(&self) -> Result<()> {
         let Workload { workflow, checkpoint, .. } = self.workload;
         if !workflow.train && checkpoint.n_read > checkpoint.n_write {
@@ -74,7 +74,7 @@ impl Asked<'_> {
         }
         if !self.data.is_dir() && !workflow.generate_data {
             bail!(
-                "this workload saves checkpoints, but there is no data folder {} to hold them during the run\n\
+                "this workload saves checkpoints, but there is no data folder {} to keep them in during the run\n\
                  hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR",
                 self.data.escaped()
             );
@@ -89,11 +89,11 @@ pub(super) fn announce(plan: &Plan) {
     remark(&format!("forebay: checkpoints go to {}{hint}", place.describe()));
 }
 
-/// Removes the checkpoints of a run that failed, where they lie among results that there are none of.
+/// Removes the checkpoints of a failed run from its results folder.
 pub(super) fn remove_with(plan: &Plan, out: &Path) {
     let dir = &plan.checkpoints.dir;
     if plan.workload.workflow.checkpoint && dir.starts_with(out) && dir != out {
-        // Folders between the two go too: none of them was there before.
+        // The run also created the folders in between.
         let below = dir.strip_prefix(out).ok().and_then(|rest| rest.components().next());
         let _ = below.map(|first| std::fs::remove_dir_all(out.join(first)));
     }
@@ -108,7 +108,7 @@ mod tests {
         let mut workload = Workload::default();
         workload.checkpoint.folder = folder.to_owned();
         let overrides: Vec<String> = overrides.iter().map(|word| (*word).to_owned()).collect();
-        let asked = Asked {
+        let asked = CheckpointFlags {
             dir: dir.map(Path::new),
             overrides: &overrides,
             workload: &workload,

@@ -9,7 +9,7 @@ use crate::output::{JsonArgs, Outcome, Schema};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "DLIO's variants for object stores (unet3d_*_s3) are not among them: data is read from files.\n\n\
+    after_help = "DLIO's variants for object stores (unet3d_*_s3) are not included, because forebay reads files.\n\n\
                         Example: forebay workload list; forebay workload show unet3d_h100"
 )]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `forebay workload make`: the data of a workload, by one process or by several ranks.
+//! `forebay workload make`: generates the data of a workload, in one process or several ranks.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -34,12 +34,12 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
 
-    /// Show what would be made, or why it is refused; make nothing
+    /// Show the plan, or the reason for a refusal, without writing anything
     #[arg(long)]
     dry_run: bool,
 }
 
-/// The settings that change the data; how it is read changes none of it.
+/// The settings that change the data.
 #[derive(Debug)]
 struct OfData;
 
@@ -82,7 +82,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     if let Some(all) = ranks.gather(serde_json::to_vec(&made)?)? {
         let all = all.iter().map(|one| serde_json::from_slice(one)).collect::<Result<Vec<_>, _>>()?;
         let made = all.into_iter().fold(MadeRecords::default(), sum);
-        print(&format!("{}: {}\n", dir.escaped(), told(&made, start.elapsed().as_secs_f64())))?;
+        print(&format!("{}: {}\n", dir.escaped(), summary(&made, start.elapsed().as_secs_f64())))?;
     }
     Ok(Outcome::Met)
 }
@@ -101,7 +101,7 @@ fn make(args: &Args, workload: &Workload, dir: &std::path::Path, ranks: &dyn Ran
     Ok(made?)
 }
 
-/// What a part would be; `None` where the workload has none.
+/// Describes a part of the data; `None` if the workload has none.
 fn planned(workload: &Workload, part: Part) -> Option<String> {
     let dataset = &workload.dataset;
     let n_files = dataset.n_files(part);
@@ -109,7 +109,7 @@ fn planned(workload: &Workload, part: Part) -> Option<String> {
     (n_files > 0).then(|| format!("{}, {} of values", count(n_files, &what), Bytes(dataset.bytes(part))))
 }
 
-fn told(made: &MadeRecords, seconds: f64) -> String {
+fn summary(made: &MadeRecords, seconds: f64) -> String {
     let kept = match made.n_kept {
         0 => String::new(),
         n => format!("; {} already there", group_digits(n)),
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn what_ranks_made_is_added_up() {
         let one = MadeRecords { n_written: 3, n_kept: 1, bytes: 4_000 };
-        assert_eq!(told(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
+        assert_eq!(summary(&sum(one, one), 2.0), "6 files made, 8.0 KB in 2.00 s, 4.0 KB/s; 2 already there");
         let none = MadeRecords { n_kept: 1, ..MadeRecords::default() };
-        assert_eq!(told(&none, 2.0), "nothing to make; 1 file already there");
+        assert_eq!(summary(&none, 2.0), "nothing to make; 1 file already there");
     }
 }

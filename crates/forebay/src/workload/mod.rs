@@ -1,4 +1,4 @@
-//! `forebay workload`: DLIO's workloads, listed, checked, planned, made, run.
+//! `forebay workload`: lists, checks, plans, generates and runs DLIO's workloads.
 
 mod check;
 mod checkpoints;
@@ -22,18 +22,18 @@ use crate::output::{Outcome, print_data};
 pub(crate) enum Command {
     /// List the built-in workloads
     List(list::Args),
-    /// Show what a workload would do: files, bytes, steps, demand, checkpoints
+    /// Show the plan of a workload: files, bytes, steps, required rate, checkpoints
     Show(show::Args),
     /// Check workload files: every key is honoured or refused by name
     Check(check::Args),
-    /// Print a workload as our TOML, to change and keep
+    /// Convert a workload to forebay's TOML
     #[command(after_help = "Example: forebay workload import unet3d.yaml ++workload.train.epochs=1 > unet3d.toml")]
     Import(source::Source),
     /// Show how large a dataset MLPerf Storage's rules require
     Size(size::Args),
-    /// Make the data of a workload; a second run continues where the first stopped
+    /// Generate the data of a workload; a second run resumes an unfinished one
     Make(make::Args),
-    /// Run a workload on emulated accelerators, with DLIO's own figures beside ours
+    /// Run a workload on emulated accelerators; also reports the figures of DLIO
     Run(Box<run::Args>),
     /// Print a Slurm job script that runs a workload
     Slurm(slurm::Args),

@@ -1,4 +1,4 @@
-//! The folder of a run's results: the record, the page, and DLIO's files.
+//! The folder of a run's results: the record, the page and DLIO's files.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +9,21 @@ use forebay_units::PathText;
 
 use crate::output::replace;
 
-/// Makes the folder; one that holds something already is refused, so that results of two runs are not mixed.
+/// Creates the folder; refuses one that is not empty, since results of two runs must not mix.
 pub(super) fn begin(out: &Path, named_by: &str) -> Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.escaped()))?;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create the folder {}", out.escaped()))?;
     check(out, named_by)?;
-    // One that cannot be written to is found now, not after the run.
+    // Checks before the run that the folder is writable.
     let probe = out.join(".forebay");
     std::fs::write(&probe, []).with_context(|| format!("cannot write to {}", out.escaped()))?;
     std::fs::remove_file(&probe).with_context(|| format!("cannot write to {}", out.escaped()))
 }
 
-/// Refuses a folder that holds something; one that is not there will do.
+/// Refuses a folder that is not empty; it may be missing.
 pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
     let mut entries = match std::fs::read_dir(out) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.with_context(|| format!("{named_by} {} is not a folder for results", out.escaped()))?,
+        entries => entries.with_context(|| format!("cannot use {named_by} {} for results", out.escaped()))?,
     };
     if entries.next().is_some() {
         bail!("{named_by} {}: the folder is not empty\nhint: give a new one, or empty it", out.escaped());
@@ -31,7 +31,7 @@ pub(super) fn check(out: &Path, named_by: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the record and its page; the page's path.
+/// Writes the record and its page, and returns the page's path.
 pub(super) fn finish(out: &Path, record: &Record<WorkloadCell>) -> Result<PathBuf> {
     let (file, page) = (out.join("record.json"), out.join("report.html"));
     replace(&file, format!("{}\n", record.to_json()).as_bytes())?;

@@ -1,7 +1,7 @@
-//! `forebay workload run`: flags in, ranks joined, plan run, account out.
+//! `forebay workload run`: builds the plan from the flags, joins the ranks, runs the plan, prints where the time went.
 //!
-//! Every rank does the same; only the first one prints and writes the record. What fails on one rank before the run is told
-//! to all, so that none waits for it.
+//! Every rank does the same; only the first one prints and writes the record. A failure of one rank before the run is sent to
+//! all ranks, or they would wait for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use forebay_storage::Profile;
 use forebay_units::{PathText, shell_word};
 use forebay_workload::{Checked, Format, Part, Workload};
 
-use super::checkpoints::{self, Asked};
+use super::checkpoints::{self, CheckpointFlags};
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
 use super::{out, show};
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<WorkloadSettings>,
 
-    /// New or empty folder for record, page and DLIO files; the workload's output.folder by default
+    /// New or empty folder for the record, the page and DLIO's files; the workload's output.folder by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -62,11 +62,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
-    /// How long ranks wait for a missing one before all end
+    /// How long ranks wait for a missing rank before all of them end
     #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
     rank_timeout: Duration,
 
-    /// Show what would be run; run nothing
+    /// Show the plan without running it
     #[arg(long, conflicts_with = "json")]
     dry_run: bool,
 
@@ -97,7 +97,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let record = observed(args, &plan, ranks).inspect_err(|_| {
         if let Some(out) = plan.out.as_deref().filter(|_| ranks.rank() == 0) {
             checkpoints::remove_with(&plan, out);
-            // A folder that was made for results that there are none of; one that has something in it stays.
+            // Removes the folder created for the results if it is empty.
             let _ = is_new.then(|| std::fs::remove_dir(out));
         }
     })?;
@@ -105,15 +105,15 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
     give_all(&plan, &record, &json)?;
-    // Another rank may have been asked to stop.
+    // Another rank may have been stopped.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
 }
 
 impl Args {
-    /// The file of the record, once all outputs were found to be apart from what is read.
+    /// The file of the record, after all outputs were checked against the inputs.
     fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Json> {
-        // Results may lie beside the parts of the data, in one folder.
+        // Results may be in the same folder as the parts of the data.
         let parts = [Part::Train.folder(), Part::Eval.folder(), RECORDS_MARKER].map(|part| data.join(part));
         let mut outputs = self.json.outputs(parts.iter().map(PathBuf::as_path).chain(self.source.file()));
         out.map_or(Ok(()), |out| outputs.folder(out_named_by(self), out))?;
@@ -133,7 +133,7 @@ fn out_named_by(args: &Args) -> &'static str {
     if args.out.is_some() { "--out" } else { "the workload's output.folder" }
 }
 
-/// The plan of this rank, what its record must say of the tier its data lies on, and where the record goes.
+/// The plan of this rank, notes on the tier of its data, and the file of the record.
 fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>, Json)> {
     let checked = args.source.read_with(&args.settings.0)?;
     let workload = &checked.workload;
@@ -142,13 +142,13 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
         check_data(args, workload, &data)?;
     }
     let placement = tier::placement(&data)?;
-    let mut notes = placement.notes_beside(args.tier.as_ref());
+    let mut notes = placement.notes_with(args.tier.as_ref());
     let out = args.out.clone().or_else(|| workload.output_folder.as_ref().map(PathBuf::from));
     if args.access_log && out.is_none() {
-        bail!("--access-log needs --out DIR, the folder it is written to");
+        bail!("--access-log needs --out DIR, the folder for the log");
     }
     let (dir, overrides) = (args.checkpoint_dir.as_deref(), args.source.overrides.as_slice());
-    let saves = Asked { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
+    let saves = CheckpointFlags { dir, overrides, workload, data: &data, out: out.as_deref() }.choose()?;
     notes.extend(saves.notes);
     let json = if ranks.rank() == 0 { args.outputs(&data, out.as_deref())? } else { Json::NONE };
     if let Some(out) = out.as_deref().filter(|_| ranks.rank() == 0 && !args.dry_run) {
@@ -167,12 +167,12 @@ fn prepare(args: &Args, ranks: &dyn Ranks) -> Result<(Plan, Checked, Vec<String>
     Ok((plan, checked, notes, json))
 }
 
-/// Where a workload's data lies by itself: below its storage's root.
+/// The default folder of a workload's data, below its storage root.
 pub(super) fn data_folder(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_root).join(&workload.dataset.data_folder).components().collect()
 }
 
-/// Refuses a run whose data is not there, with the command that makes it.
+/// Refuses a run whose data is missing, with the command that generates it.
 fn check_data(args: &Args, workload: &Workload, data: &Path) -> Result<()> {
     let workflow = &workload.workflow;
     let format = workload.dataset.format;
@@ -201,7 +201,7 @@ fn making(args: &Args, data: &Path) -> String {
     format!("forebay workload make {} --data {}{shrunk}{loader}", args.source.words(), shell_word(data))
 }
 
-/// An error of the run, with the command that makes data where files are missing.
+/// An error of the run; if files are missing, with the command that generates them.
 fn explained(args: &Args, plan: &Plan, error: forebay_emulation::Error) -> anyhow::Error {
     let error = anyhow::Error::from(error);
     let is_missing = error.chain().any(|cause| {
@@ -213,7 +213,7 @@ fn explained(args: &Args, plan: &Plan, error: forebay_emulation::Error) -> anyho
     }
 }
 
-/// Runs the plan with the live line, and with what the machine did meanwhile: only the first rank has a terminal to itself.
+/// Runs the plan. The first rank, which has the terminal, shows the live line and records the machine's activity.
 fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record<WorkloadCell>>> {
     stop::finishing("the step");
     let run = |observer: Observer<'_>| {
@@ -227,9 +227,9 @@ fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record
     Ok(record.map(|record| Record { series: Some(series), ..record }))
 }
 
-/// Gives the account and the record: to stdout, to --json, and to the folder.
+/// Writes the result to stdout, the record to --json, and both to the folder.
 fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<()> {
-    // What was measured is shown even where it cannot be kept.
+    // Print the result even if it cannot be saved.
     let page = plan.out.as_deref().map(|out| out::finish(out, record));
     json.give_record(record)?;
     if let Some(page) = page.transpose()? {
@@ -252,12 +252,12 @@ fn places(plan: &Plan) -> String {
     out
 }
 
-/// Whether what was asked for was met. A run that was stopped did not do all that was asked.
+/// Whether all thresholds were met. A stopped run missed its goal.
 fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
     let missed = cells.iter().flat_map(|cell| &cell.judged).find(|judged| judged.is_decisive && !judged.is_met);
     if let Some(missed) = missed {
         let value = missed.value.map_or("–".to_owned(), |value| format!("{:.1} %", 100.0 * value));
-        // A share such as 0.57 has no exact hundredfold.
+        // Rounded, since 0.57 × 100 is not exactly 57.
         let limit = (missed.limit * 1e6).round() / 1e4;
         remark(&format!("forebay: {}: {value}, below the required {limit} %", missed.what));
     }

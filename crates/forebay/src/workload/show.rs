@@ -1,4 +1,4 @@
-//! `forebay workload show`: the plan of a workload, section by section, before it is run.
+//! `forebay workload show`: prints the plan of a workload, section by section.
 
 use anyhow::Result;
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Number of accelerators; by default 1, or the fewest the model can be spread over
+    /// Number of accelerators; by default 1, or the minimum that the model can be distributed over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     accelerators: Option<u64>,
 
@@ -37,7 +37,7 @@ fn fewest(workload: &Workload) -> u64 {
     if workload.workflow.checkpoint && Plan::new(workload, 1).is_err() { all.max(1) } else { 1 }
 }
 
-/// The sections with what they come to, and what to know of keys.
+/// The sections of the plan, and notes on keys.
 pub(super) fn describe(checked: &Checked, plan: &Plan) -> String {
     let workload = &checked.workload;
     let mut rows = vec![("workload", workload.name.clone())];
@@ -67,7 +67,7 @@ fn data(workload: &Workload, plan: &Plan) -> String {
     let folder = super::run::data_folder(workload);
     let mut out = files(dataset, Part::Train, plan.bytes_train);
     if plan.samples_eval > 0 && !plan.evaluations.is_empty() {
-        out.push_str(&format!("; {} to evaluate on", files(dataset, Part::Eval, plan.bytes_eval)));
+        out.push_str(&format!("; {} for evaluation", files(dataset, Part::Eval, plan.bytes_eval)));
     }
     format!("{out}; {}", folder.escaped())
 }
@@ -90,7 +90,7 @@ fn sample(dataset: &Dataset) -> String {
         out.push_str(&format!(" ± {}", bytes(dataset.record_length_bytes_stdev)));
     }
     if dataset.record_length_bytes_resize > 0 {
-        out.push_str(&format!(", of which {} are handed on", Bytes(dataset.record_length_bytes_resize)));
+        out.push_str(&format!(", resized to {}", Bytes(dataset.record_length_bytes_resize)));
     }
     out
 }
@@ -99,7 +99,7 @@ fn reader(workload: &Workload) -> String {
     let reader = &workload.reader;
     let order = |what: &str, shuffle: Shuffle| match shuffle {
         Shuffle::Off => format!("{what} in order"),
-        Shuffle::Seed => format!("{what} shuffled by seed {}", workload.train.seed),
+        Shuffle::Seed => format!("{what} shuffled with seed {}", workload.train.seed),
         Shuffle::Random => format!("{what} shuffled at random"),
     };
     let mut words = vec![
@@ -118,7 +118,7 @@ fn reader(workload: &Workload) -> String {
     words.join(", ")
 }
 
-/// A time that may be drawn, by its mean.
+/// A time, or the mean of a random one.
 fn law(time: &Time) -> String {
     let mean = format_seconds(time.mean());
     match time {
@@ -142,7 +142,7 @@ fn train(workload: &Workload, plan: &Plan) -> String {
     )
 }
 
-/// Bytes of the samples that all steps take: of columns, those that are read.
+/// Bytes of the samples of all steps; of columnar data, only the columns that are read.
 fn bytes_read(workload: &Workload, plan: &Plan) -> f64 {
     let dataset = &workload.dataset;
     let each = match dataset.parquet.columns.is_empty() {

@@ -1,4 +1,4 @@
-//! `forebay workload size`: MLPerf Storage's rule, both terms of it.
+//! `forebay workload size`: both terms of MLPerf Storage's rule for dataset sizes.
 
 use std::fmt::Write;
 
@@ -32,13 +32,13 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// Below this, a number is short of its unit.
+/// A smaller value must be missing its unit.
 const LEAST_MEMORY: u64 = 64 << 20;
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     if !workload.workflow.train {
-        bail!("{}: it does not train, so MLPerf's dataset rule does not apply", args.source.name.escaped());
+        bail!("{}: no training, so MLPerf's dataset rule does not apply", args.source.name.escaped());
     }
     if args.host_memory.0 < LEAST_MEMORY {
         bail!("--host-memory {}: too small for a host\nhint: give a unit, as in 512GiB", args.host_memory);
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     Ok(Outcome::Met)
 }
 
-/// What to override so that the data is as big as it must be.
+/// The overrides that give the required size.
 fn overrides(size: &Size) -> Vec<String> {
     let mut overrides = vec![format!("++workload.dataset.num_files_train={}", size.files)];
     if size.subfolders > 0 {

@@ -1,4 +1,4 @@
-//! `forebay workload slurm`: the job script, for a cluster's `sbatch`.
+//! `forebay workload slurm`: prints a job script for `sbatch`.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let workload = args.source.read()?.workload;
     let accelerators = args.nodes * args.ranks_per_node * args.accelerators;
-    // What could not run is found here, not when the job has waited for its nodes.
+    // Problems are reported now, not after the job has waited for its nodes.
     forebay_workload::Plan::new(&workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;
     let data = args.data.clone().unwrap_or_else(|| data_folder(&workload));
     print_lines(&job_script(&Job {

@@ -1,4 +1,4 @@
-//! Which workload: a built-in's name or a file, with DLIO's overrides.
+//! The workload on the command line: a built-in name or a file, with DLIO's overrides.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,11 +15,11 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "toml"];
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Source {
-    /// Name of a built-in workload, or a file: DLIO's YAML or our TOML
+    /// Name of a built-in workload, or a file: DLIO's YAML or forebay's TOML
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: OsString,
 
-    /// DLIO's overrides, such as ++workload.reader.read_threads=8
+    /// Overrides in DLIO's syntax, for example ++workload.reader.read_threads=8
     #[arg(value_name = "++workload.a.b=c", value_parser = parse_override)]
     pub(super) overrides: Vec<String>,
 }
@@ -28,12 +28,12 @@ impl Source {
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
         read(&name, &text, &self.overrides).map_err(|problems| {
-            let told = |problem: &Problem| told(problem, line(problem, &text, &self.overrides));
+            let told = |problem: &Problem| describe_problem(problem, line(problem, &text, &self.overrides));
             all_refused(&self.name, &problems.iter().map(told).collect::<Vec<_>>())
         })
     }
 
-    /// Reads it, as small as settings make it and with the loader that they imitate.
+    /// Reads the workload and applies the settings that shrink it or emulate a loader.
     pub(super) fn read_with(&self, settings: &WorkloadSettings) -> Result<Checked> {
         let mut checked = self.read()?;
         settings.apply(&mut checked.workload).map_err(|refused| all_refused(&self.name, &[spelled(&refused, flag)]))?;
@@ -44,19 +44,19 @@ impl Source {
         file_of(&self.name)
     }
 
-    /// The words of a command line that name it again.
+    /// The arguments that name the workload on a command line.
     pub(super) fn words(&self) -> String {
         let overrides = self.overrides.iter().map(shell_word);
         std::iter::once(shell_word(&self.name)).chain(overrides).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The file that a name stands for, where it is not that of a built-in workload.
+/// The file, unless the name is a built-in workload.
 pub(super) fn file_of(name: &OsStr) -> Option<&Path> {
     name.to_str().and_then(builtin::find).is_none().then(|| Path::new(name))
 }
 
-/// The name and the text of a built-in workload or a file.
+/// The name and text of a built-in workload or a file.
 pub(super) fn text_of(source: &OsStr) -> Result<(String, String)> {
     let shown = source.escaped();
     if let Some(builtin) = source.to_str().and_then(builtin::find) {
@@ -96,11 +96,11 @@ fn all_refused(name: &OsStr, problems: &[String]) -> anyhow::Error {
     }
 }
 
-pub(super) fn told(problem: &Problem, line: Option<usize>) -> String {
+pub(super) fn describe_problem(problem: &Problem, line: Option<usize>) -> String {
     line.map_or_else(|| problem.to_string(), |line| format!("line {line}: {problem}"))
 }
 
-/// The line of a text in which a problem is: none where an override made it.
+/// The line of a problem; none if an override caused it.
 pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Option<usize> {
     let within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -113,11 +113,11 @@ pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Optio
     if is_overridden { None } else { line_of(text, &problem.key) }
 }
 
-/// DLIO's overrides begin with signs and name a value; what they name is checked with the workload.
+/// Checks the syntax of an override in DLIO's form; its key is checked with the workload.
 fn parse_override(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('+');
     match bare.split_once('=') {
-        Some(("workload", name)) => Err(format!("give only the workload's name, as the first argument: {name}")),
+        Some(("workload", name)) => Err(format!("give the workload's name as the first argument: {name}")),
         Some((key, _)) if key.starts_with("workload.") => Ok(text.to_owned()),
         Some((key, _)) if key.starts_with("hydra.") => {
             Err("this sets DLIO's launcher; use --out DIR for results".to_owned())
@@ -135,7 +135,7 @@ mod tests {
         assert!(parse_override("++workload.reader.batch_size=4").is_ok());
         assert_eq!(
             parse_override("workload=unet3d").unwrap_err(),
-            "give only the workload's name, as the first argument: unet3d"
+            "give the workload's name as the first argument: unet3d"
         );
         assert!(parse_override("++hydra.run.dir=x").unwrap_err().contains("--out"));
         assert!(parse_override("reader.batch_size=4").is_err() && parse_override("other").is_err());
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_problem_is_told_with_its_line_unless_an_override_made_it() {
         let (text, problem) = ("a:\n  b: x\n", Problem { key: "a.b".to_owned(), text: "no".to_owned() });
-        assert_eq!(told(&problem, line(&problem, text, &[])), "line 2: a.b: no");
+        assert_eq!(describe_problem(&problem, line(&problem, text, &[])), "line 2: a.b: no");
         assert_eq!(line(&problem, text, &["++workload.a.bc=1".to_owned()]), Some(2));
         for words in ["++workload.a.b=1", "+workload.a={b: 1}", "++workload.a.b.c=1"] {
             assert_eq!(line(&problem, text, &[words.to_owned()]), None, "{words}");

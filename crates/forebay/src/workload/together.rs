@@ -1,4 +1,4 @@
-//! Ranks of one run: how a process finds the others, and how what ends them all is said once.
+//! Ranks of one run: joins them, and prints an error that ends all of them once.
 
 use std::time::Duration;
 
@@ -7,15 +7,14 @@ use forebay_emulation::ranks::{self, Failed, Launch, Ranks, Waiting};
 
 use crate::output::{Outcome, complain, in_words, remark, status};
 
-/// Joins the ranks that this process was started with; they give up on one that does not come within `patience`, and say whom they wait
-/// for before that.
+/// Joins the ranks that were started with this process. Prints which ranks are missing, and gives up after `patience`.
 pub(super) fn join(patience: Duration) -> Result<Box<dyn Ranks>> {
     let launch = Launch::of(|name| std::env::var(name).ok());
     let observe = Box::new(|waiting: &Waiting| remark(&format!("forebay: {waiting}")));
     ranks::join_within(launch.as_ref(), patience, observe).map_err(|error| anyhow!(error))
 }
 
-/// What one rank could not do ends all of them, with that rank's reason.
+/// Ends all ranks if one of them failed, with its reason.
 pub(super) fn shared<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
     if ranks.size() == 1 {
         return mine;
@@ -25,8 +24,8 @@ pub(super) fn shared<T>(ranks: &dyn Ranks, mine: Result<T>) -> Result<T> {
     mine
 }
 
-/// Lets the first rank say what ended all of them, while they are still together: what starts ranks may kill the others as soon as
-/// one of them ends with a status of failure. One that is lost cannot speak, so that everybody else does.
+/// Prints the error that ended all ranks on the first rank, while they are still together: the launcher may kill the others as
+/// soon as one exits with an error. If a rank was lost, all others print the error.
 pub(super) fn said_once(ranks: &dyn Ranks, outcome: Result<Outcome>) -> Result<Outcome> {
     match outcome {
         Err(error) if ranks.size() > 1 => {
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_that_is_lost_is_told_from_one_that_failed() {
+    fn a_lost_rank_differs_from_a_failed_one() {
         let failed = |is_lost| Failed { rank: 0, host: "a".to_owned(), reason: "gone".to_owned(), is_lost };
         assert!(is_of_a_lost_rank(&anyhow::Error::from(failed(true))));
         assert!(is_of_a_lost_rank(&anyhow::Error::from(forebay_emulation::Error::Rank(failed(true)))));

@@ -65,7 +65,7 @@ fn links_are_left_out_and_named() {
     assert_eq!(dir.names("back"), ["a.jpg", "list.txt"]);
     assert!(dir.missed("data verify x.tar").stdout.contains(&first));
     let record = record::of(&dir, "x.tar --threads 1 --repeats 1 --warmups 0 --size 8");
-    let note = "links and sparse files in tar archives are left out: ./hard.jpg (a hard link) and 1 more";
+    let note = "links and sparse files in tar archives are skipped: ./hard.jpg (a hard link) and 1 more";
     assert_eq!(record["notes"][0], note);
     assert_eq!(record["cells"][0]["samples"][0]["images"], 1);
 }
@@ -93,7 +93,7 @@ fn a_compressed_archive_is_read_as_the_plain_one_is() {
     dir.write("d/1.tar", &plain);
     dir.write("d/2.tar.gz", compress(&plain, Compression::Gzip).unwrap());
     let said = dir.refused("ingest d");
-    assert_eq!(said, "forebay: d/1.tar and d/2.tar.gz are not compressed alike\n");
+    assert_eq!(said, "forebay: d/1.tar and d/2.tar.gz are compressed differently\n");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn png() -> Vec<u8> {
 
 const VERIFIED: &str = "\
 4 bad:
-  set/class_001/class_001_000000.jpg: jpeg image cannot be decoded: JPEG data end at byte 700 before the image is complete
+  set/class_001/class_001_000000.jpg: jpeg image cannot be decoded: JPEG data ends at byte 700, before the image is complete
   set/class_002/class_002_000001.jpg: empty file
   set/class_003/class_003_000003.jpg: not an image: text file
   set/class_004/class_004_000004.jpg: not an image: begins with \"\\xb0\\n\\x9c\\xee\\xb0\\n\\x9c\\xee\"
@@ -64,7 +64,7 @@ fn ingest_counts_and_names_them_and_goes_on() {
     assert_eq!(
         reasons,
         [
-            (TRUNCATED, "jpeg image cannot be decoded: JPEG data end at byte 700 before the image is complete"),
+            (TRUNCATED, "jpeg image cannot be decoded: JPEG data ends at byte 700, before the image is complete"),
             (EMPTY, "not recognised: expected a JPEG, PNG, WebP, GIF, BMP or TIFF image, found an empty file"),
             (
                 TEXT,

@@ -54,7 +54,9 @@ fn a_flipped_length_in_a_tfrecord_ends_the_shard_there() {
     assert_eq!(record["cells"][0]["samples"][0]["images"], 5);
     let note = record["notes"][0].as_str().unwrap();
     assert!(
-        note.starts_with(&format!("{shard} is damaged after 5 samples, which were used: record 5 at offset {start}"))
+        note.starts_with(&format!(
+            "{shard} is damaged after 5 samples; only these were used: record 5 at offset {start}"
+        ))
     );
 }
 
@@ -72,7 +74,9 @@ fn a_truncated_tar_shard_is_used_up_to_the_damage() {
     let record = record::of(&dir, "shards --threads 1 --repeats 1 --warmups 0");
     let note = record["notes"][0].as_str().unwrap();
     let images = &record["cells"][0]["samples"][0]["images"];
-    assert!(note.starts_with(&format!("{shard} is damaged after {images} samples, which were used: tar entry at ")));
+    assert!(
+        note.starts_with(&format!("{shard} is damaged after {images} samples; only these were used: tar entry at "))
+    );
 }
 
 #[test]

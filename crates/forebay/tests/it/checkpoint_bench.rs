@@ -109,7 +109,7 @@ fn a_state_lies_on_the_device_that_was_asked_for_or_it_is_said_that_there_is_non
     assert_eq!(gone, dir.refused("train --synthetic --device cuda:1000 --steps 1"));
     for line in ["checkpoint bench slow --device cuda", "checkpoint bench slow --size 1MB --device cuda"] {
         let said = dir.refused(line);
-        assert!(said.contains("--device applies to a network's state: give --model"), "{said}");
+        assert!(said.contains("--device applies only to a network's state: give --model"), "{said}");
     }
     let said = dir.refused("checkpoint bench slow --size 1MB --model alexnet-small");
     assert!(said.contains("give --size or --model, not both"), "{said}");
@@ -156,9 +156,12 @@ fn what_cannot_be_measured_is_refused_with_what_to_do() {
     let said = dir.refused("checkpoint bench slow --mode burst");
     assert_eq!(said, "forebay: --mode burst needs a burst buffer\nhint: give its folder with --burst-dir DIR\n");
     let said = dir.refused("checkpoint bench slow --burst-dir slow/../slow");
-    assert!(said.contains("must not lie inside one another"), "{said}");
+    assert!(said.contains("must not contain one another"), "{said}");
     let said = dir.refused("checkpoint bench slow --size 900TB");
-    assert!(said.contains("the benchmark needs 1800.00 TB and ") && said.contains("give a smaller --size"), "{said}");
+    assert!(
+        said.contains("the benchmark needs 1800.00 TB, but only ") && said.contains("give a smaller --size"),
+        "{said}"
+    );
     let said = dir.refused("checkpoint bench slow --size 3");
     assert!(said.contains("give a size from 4 B to 1000.00 TB"), "{said}");
     let said = dir.refused("checkpoint bench slow --drain-rate 1MB");

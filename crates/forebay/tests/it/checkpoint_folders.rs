@@ -77,7 +77,7 @@ fn what_has_a_checkpoints_name_and_is_none_is_foreign_and_names_cannot_move_the_
     dir.write("slow/step-000000000060", "a file");
     folder(&dir, "slow/step-000000000080");
     let listed = dir.met("checkpoint ls slow");
-    for (step, why) in [(40, "it is a link"), (60, "it is a file"), (80, "it has no manifest")] {
+    for (step, why) in [(40, "a link, not a folder"), (60, "a file, not a folder"), (80, "no manifest")] {
         let row = listed.lines().find(|line| line.starts_with(&step.to_string())).unwrap();
         assert!(row.ends_with(&format!("in slow: foreign: {why}")), "{row}");
     }

@@ -101,7 +101,7 @@ fn json_never_takes_the_name_of_what_is_read_or_written() {
     refused("convert out.safetensors model --to tensorflow --json out.safetensors");
     assert_eq!(tensor(&dir.read("out.safetensors"), "layer/w"), values(20)[0]);
     let into = format!("checkpoint restore slow --to x --json {}/model.safetensors", named_step("slow", 20));
-    assert!(dir.refused(&into).contains("lies inside the checkpoint"));
+    assert!(dir.refused(&into).contains("is inside the checkpoint"));
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn only_the_path_of_a_regular_file_outside_a_checkpoint_is_written() {
         let input = format!("{}/model.safetensors", named_step("slow", 20));
         assert_eq!(dir.refused(&format!("checkpoint convert {input} {to} --to tensorflow")), said);
     }
-    assert!(dir.refused(&format!("checkpoint restore slow --to {inside}")).contains("lies inside the checkpoint "));
+    assert!(dir.refused(&format!("checkpoint restore slow --to {inside}")).contains("is inside the checkpoint "));
     let input = format!("{}/model.safetensors", named_step("slow", 20));
     let said = dir.refused(&format!("checkpoint convert {input} {}/model --to tensorflow", named_step("slow", 20)));
-    assert!(said.contains("lies inside the checkpoint "), "{said}");
+    assert!(said.contains("is inside the checkpoint "), "{said}");
     dir.met("checkpoint verify slow");
     assert_eq!(fs::read_dir(dir.path(named_step("slow", 20))).unwrap().count(), 2, "values and manifest");
 }
@@ -158,15 +158,15 @@ fn every_command_says_what_is_wrong_with_a_folder() {
             assert_eq!(refused("missing"), "forebay: missing: no such folder\n");
         }
         let said = refused(&one);
-        assert!(said.starts_with(&format!("forebay: {one} is itself a checkpoint\nhint: give its folder, ")));
+        assert!(said.starts_with(&format!("forebay: {one} is a checkpoint\nhint: give the folder that contains it, ")));
         assert!(said.ends_with("/slow\n"), "{said}");
         if !command.starts_with("drain") {
             for line in ["slow --burst-dir slow/inner", "slow/inner --burst-dir slow"] {
-                assert!(refused(line).contains("must not lie inside one another"), "{command} {line}");
+                assert!(refused(line).contains("must not contain one another"), "{command} {line}");
             }
         }
     }
-    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("must not lie inside one another"));
+    assert!(dir.refused("checkpoint drain slow/inner --burst-dir slow").contains("must not contain one another"));
     let said = dir.refused("checkpoint convert slow x --to tensorflow");
     assert!(said.contains("is a folder of checkpoints\nhint: name one, or use `forebay checkpoint restore`"), "{said}");
 }
@@ -193,7 +193,7 @@ fn the_object_graph_of_a_checkpoint_of_keras_is_left_out_with_a_note() {
     assert_eq!(ran.stdout, "out.safetensors: 9 tensors, 106 B as safetensors\n");
     assert_eq!(
         ran.stderr,
-        "forebay: left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are there, \
+        "forebay: left out the object graph of tf.train.Checkpoint, which describes Python objects: all variables are kept \
          under their names in the checkpoint\n"
     );
     let bytes = dir.read("out.safetensors");

@@ -99,7 +99,7 @@ fn shards_give_the_pixels_of_their_files() {
 fn tensor_shards_are_refused_because_nothing_is_left_to_decode() {
     let dir = Dir::with_set();
     dir.met("data pack set shards --to tensor --size 8");
-    assert_eq!(dir.refused("data decode shards --to a.npy"), "forebay: shards already holds decoded images\n");
+    assert_eq!(dir.refused("data decode shards --to a.npy"), "forebay: shards already contains decoded images\n");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) const UNWATCHED: &str = "FOREBAY_UNWATCHED";
 /// A folder that goes when the test ends.
 pub(crate) struct Dir(tempfile::TempDir);
 
-/// What a run of the binary gave.
+/// What a run of the binary gave, with folded lines made whole.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// The exit status; `None` after a signal.
@@ -161,27 +161,57 @@ pub(crate) fn default_signals(command: &mut Command) {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let stderr = unfolded(&text(output.stderr));
-        let ran = Self { code: output.status.code(), stdout: text(output.stdout), stderr };
+        let (stdout, stderr) = (unfolded(&text(output.stdout)), unfolded(&text(output.stderr)));
+        let ran = Self { code: output.status.code(), stdout, stderr };
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         ran
     }
 }
 
-/// A text with the lines that were folded to fit a terminal made whole again: they continue four columns further in.
+/// A text with the lines that were folded to 80 columns made whole again.
+///
+/// A line continues the one before when its first word had no room there and it stands where a fold puts it: four
+/// columns further in, or below the text behind the line's label. The sentences and notes of a record go on two columns
+/// further in. [`width`](crate::width) tests the folds.
 pub(crate) fn unfolded(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
-    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut above = "";
     for line in text.split('\n') {
         match lines.last_mut() {
-            Some(last) if indent(line) == indent(last) + 4 => {
-                last.push(' ');
-                last.push_str(line.trim_start());
+            Some(whole) if continues(line, whole, above) => {
+                let end = whole.strip_suffix(" \\").unwrap_or(whole).len();
+                whole.truncate(end);
+                whole.push(' ');
+                whole.push_str(line.trim_start());
             }
             _ => lines.push(line.to_owned()),
         }
+        above = line;
     }
     lines.join("\n")
+}
+
+/// Whether a line was broken off the one right above it, which itself is the end of a whole one.
+fn continues(line: &str, whole: &str, above: &str) -> bool {
+    const COLUMNS: usize = 80;
+    let columns = |text: &str| text.chars().count();
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    if above.ends_with(" \\") && whole.trim_start().starts_with("forebay ") {
+        return true;
+    }
+    let said = whole.trim_start();
+    let label = said.split_once("  ").map(|(label, rest)| columns(label) + 2 + indent(rest));
+    let further = indent(line).saturating_sub(indent(whole));
+    let is_of_record = indent(whole) == 2 || whole.starts_with("note: ");
+    if line.is_empty() || !((is_of_record && further == 2) || further == 4 || label == Some(further)) {
+        return false;
+    }
+    // A number stays with what it counts, and a word that is wider than a line is not broken.
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let n_first = 1 + words.iter().take_while(|word| word.ends_with(|last: char| last.is_ascii_digit())).count();
+    let first = words[..n_first.min(words.len())].join(" ");
+    let is_full = columns(above) + 1 + columns(&first) > COLUMNS;
+    is_full && (columns(above) <= COLUMNS || above.split_whitespace().count() == 1)
 }
 
 /// Words a space apart, wherever the lines of a terminal end.

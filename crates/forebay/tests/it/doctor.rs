@@ -55,7 +55,10 @@ fn a_file_is_only_read_and_not_written_over() {
     dir.write("file", "text");
     let found: Value = serde_json::from_str(&dir.met("doctor file --json -")).unwrap();
     let cold = check(&found, "cold files");
-    assert_eq!((&cold["state"], &cold["found"]), (&"limited".into(), &"not tried: a file is only read".into()));
+    assert_eq!(
+        (&cold["state"], &cold["found"]),
+        (&"limited".into(), &"not tested: PATH is a file, which is only read".into())
+    );
     assert!(dir.refused("doctor file --json file --force").contains("it is the input file"));
     assert_eq!(dir.names("."), ["file"]);
 }
@@ -67,12 +70,12 @@ fn memory_is_no_disk_and_a_mount_that_is_read_only_is_read() {
         mount -o remount,ro small; $forebay doctor small; echo status $?";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs none small", script) else { return };
     assert_eq!(ran.stderr, "");
-    let [in_memory, read_only] = ran.stdout.split("looking at small").skip(1).collect::<Vec<_>>()[..] else {
+    let [in_memory, read_only] = ran.stdout.split("checking small").skip(1).collect::<Vec<_>>()[..] else {
         panic!("{}", ran.stdout)
     };
     assert!(in_memory.contains("free, in memory"), "{in_memory}");
     assert!(
-        in_memory.contains("256.0 KiB of 256.0 KiB stay in memory") || in_memory.contains("262.1 KB of 262.1 KB"),
+        in_memory.contains("256.0 KiB of 256.0 KiB stayed in memory") || in_memory.contains("262.1 KB of 262.1 KB"),
         "{in_memory}"
     );
     assert!(read_only.contains("mounted") && read_only.contains("limited  cold files"), "{read_only}");

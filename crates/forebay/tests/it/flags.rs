@@ -50,9 +50,13 @@ const OUTPUTS: &str = include_str!("outputs.rs");
 /// The tests of the limit on samples.
 const LIMIT: &str = include_str!("large_files.rs");
 
-/// The long flags that a command's help names at the start of a line.
+/// The long flags that a command's help names at the start of a line. Their texts, which are further in, and the examples
+/// below them may have a line that begins with a flag too.
 fn flags(help: &str) -> Vec<&str> {
-    let named = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let is_of_options = |line: &&str| line.is_empty() || line.starts_with(' ');
+    let options = help.lines().skip_while(|line| *line != "Options:").skip(1).take_while(is_of_options);
+    let is_flag = |line: &&str| line.starts_with("  -") || line.starts_with("      -");
+    let named = options.filter(is_flag).map(str::trim_start);
     let long = named.filter_map(|line| line.split([' ', ',', '[']).find(|word| word.starts_with("--")));
     long.filter(|flag| !["--help", "--version"].contains(flag)).collect()
 }

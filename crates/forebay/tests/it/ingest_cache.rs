@@ -56,8 +56,8 @@ fn a_warm_cell_that_reads_past_the_cache_is_called_cold_with_a_note() {
     let dir = Dir::with_set();
     let Some(record) = record_on_disk(&dir, "set --warm --io direct --threads 1,2 --repeats 1") else { return };
     assert_eq!(record["cells"][0]["medium"]["cache"], "cold");
-    let note = "a warm cache was asked for, but with 1, 2 threads more than 5 % of the bytes came from the device: the \
-                data may not fit into memory, or direct I/O bypasses the cache";
+    let note = "a warm cache was requested, but with 1, 2 threads more than 5 % of the bytes came from the device: the \
+                data may not fit into memory, or direct I/O bypassed the cache";
     assert_eq!(record::notes(&record), [note]);
 }
 

@@ -31,7 +31,7 @@ fn size_and_dtype_decide_the_memory_of_a_batch() {
     assert_eq!(run("--size 224 --dtype f32").code, Some(0));
     let ran = run("--size 1024 --dtype f32");
     assert_eq!(ran.code, Some(2));
-    let said = "forebay: batch: no memory for its buffers, 1 batches of 805.3 MB: Cannot allocate memory (os error 12); \
+    let said = "forebay: batch: cannot allocate its buffers (1 × 805.3 MB): Cannot allocate memory (os error 12); \
                 lower batch or prefetch\n";
     assert_eq!(ran.stderr, said);
 }
@@ -62,7 +62,7 @@ fn tensor_shards_keep_their_size_unless_another_is_asked_for() {
     assert_eq!(output("--dtype u8 --layout nchw"), "48x40 u8 nchw");
     assert_eq!(output("--size 20"), "20x20 f32 nhwc");
     let said = dir.refused("ingest shards --scaled");
-    assert_eq!(said, "forebay: shards: the images are decoded already, so scaled decoding has no effect\n");
+    assert_eq!(said, "forebay: shards: the images are already decoded, so scaled decoding has no effect\n");
 }
 
 #[test]

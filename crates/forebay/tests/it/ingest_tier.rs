@@ -61,7 +61,7 @@ fn a_parallel_file_system_serves_threads_side_by_side_and_a_disk_does_not() {
 fn the_table_says_that_a_tier_is_emulated_and_no_tier_is_none() {
     let dir = Dir::with_set();
     let printed = dir.met("ingest set --tier ssd --threads 1 --repeats 1 --warmups 0");
-    assert!(printed.contains(" are emulated: ssd is shaped in this process.\n"), "{printed}");
+    assert!(printed.contains("Emulated devices: ssd is shaped in this process.\n"), "{printed}");
     assert!(printed.contains("\nof ceiling ") && flat(&printed).contains(" ceiling, MB/s 280 "), "{printed}");
     let cell = cell_of(&dir, "set --threads 1 --repeats 1 --warmups 0");
     assert!(cell["medium"]["tier"].is_null() && cell["ceiling_mb_per_s"].is_null());

@@ -12,10 +12,10 @@ colours   24 YCbCr
 classes   22: background (1), class_001 (2), class_002 (2), class_003 (1), class_004 (1), class_005 (1), \
           class_006 (1), class_007 (1), … 14 more
 
-           min  quarter  median  3 quarters      max    mean
-size    1.0 KB   2.7 KB  3.9 KB      5.5 KB  12.3 KB  4.5 KB
-width      125      188     188         188      188     182
-height     103      125     141         150      188     140
+           min     p25  median     p75      max    mean
+size    1.0 KB  2.7 KB  3.9 KB  5.5 KB  12.3 KB  4.5 KB
+width      125     188     188     188      188     182
+height     103     125     141     150      188     140
 
 size from  samples
     512 B        1  ████
@@ -24,7 +24,7 @@ size from  samples
     4 KiB        9  ████████████████████████████████████
     8 KiB        2  ████████
 
-fio reads blocks of these sizes with
+To read blocks of these sizes with fio:
   --bssplit=1K/4:2K/29:4K/46:8K/17:16K/4
 ";
     assert_eq!(dir.met("data inspect set"), expected);

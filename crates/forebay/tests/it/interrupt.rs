@@ -20,7 +20,7 @@ fn an_interrupted_ingest_writes_the_repeats_it_has_and_says_so() {
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "it did not do all that was asked");
-    let note = "interrupted: the repeats finished before that are kept";
+    let note = "interrupted: the completed repeats are kept";
     assert!(ran.stdout.contains(&format!("note: {note}\n")), "{}", ran.stdout);
     let record = dir.json("record.json");
     assert_eq!(record::notes(&record), [note]);
@@ -39,7 +39,7 @@ fn an_ingest_that_is_interrupted_in_its_warm_up_has_a_record_without_cells() {
     let ran = running.finish();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.stdout.contains("Nothing was measured.\nnote: interrupted before the first repeat that would be kept\n"),
+        ran.stdout.contains("Nothing was measured.\nnote: interrupted before the first repeat was complete\n"),
         "{}",
         ran.stdout
     );

@@ -47,7 +47,7 @@ fn with_everything() -> Dir {
     }
     save(&dir, "slow", "safetensors", &[20, 40]);
     save(&dir, "bad", "safetensors", &[20, 40]);
-    dir.edit("bad/step-000000000020/model.safetensors", |bytes| bytes.truncate(9));
+    dir.edit("bad/step-000000000040/model.safetensors", |bytes| bytes.truncate(9));
     dir.write("tiny.yaml", TINY);
     dir.write("wrong.yaml", TINY.replace("batch_size: 2", "batch_size: -2"));
     dir.met("tier up hdd --shaped");

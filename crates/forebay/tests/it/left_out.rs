@@ -96,7 +96,7 @@ fn a_single_file_says_what_it_is() {
     assert_eq!(said, wanted);
     dir.write("c", b"%PDF-1.7\n\x93\x8c\x8b\x9e\0\n");
     let said = dir.refused("ingest c");
-    assert_eq!(said, "forebay: c is neither an image, nor a shard, nor a list: it is a PDF document\n");
+    assert_eq!(said, "forebay: c: expected images, a shard or a list, found a PDF document\n");
     assert!(dir.missed("data verify a.avif").stdout.starts_with("1 bad:\n  a.avif: AVIF is not supported\n"));
 }
 

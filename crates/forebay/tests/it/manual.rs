@@ -75,6 +75,19 @@ fn a_page_is_printed_and_all_pages_are_written() {
 }
 
 #[test]
+fn a_page_in_markdown_has_the_subcommands_of_its_command() {
+    let dir = Dir::new();
+    let page = dir.met("man checkpoint --format markdown");
+    assert!(page.contains("\n# forebay checkpoint\n") && page.contains("`--burst-dir <DIR>`"), "{page}");
+    assert!(page.contains("\n## forebay checkpoint bench\n"), "{page}");
+    let said = dir.met("man --format markdown --out pages");
+    let names = dir.names("pages");
+    assert_eq!(said, format!("pages: {} pages\n", names.len()));
+    assert!(names.iter().any(|name| name == "checkpoint.md"), "{names:?}");
+    assert_eq!(dir.read("pages/checkpoint.md"), page.as_bytes());
+}
+
+#[test]
 fn the_short_version_is_a_line_and_the_long_one_says_what_is_built_in_and_found() {
     let dir = Dir::new();
     let short = dir.met("-V");

@@ -41,8 +41,8 @@ fn what_is_refused_creates_no_folder() {
     save(&dir, "slow", "safetensors", &[20]);
     for (line, wanted) in [
         ("checkpoint bench new --mode burst", "give its folder with --burst-dir"),
-        ("checkpoint bench new --burst-dir new/fast", "must not lie inside one another"),
-        ("checkpoint bench slow/step-000000000020/new/er", "lies inside the checkpoint"),
+        ("checkpoint bench new --burst-dir new/fast", "must not contain one another"),
+        ("checkpoint bench slow/step-000000000020/new/er", "is inside the checkpoint"),
         ("checkpoint drain new --burst-dir missing", "missing: no such folder"),
         // An unmounted disk is not to be measured or filled in its mount point's place.
         ("probe new", "new: no such folder"),

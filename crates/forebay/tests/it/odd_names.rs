@@ -251,7 +251,7 @@ fn checkpoints_lie_in_folders_and_files_of_any_name() {
 fn a_workload_its_data_and_its_results_have_any_names() {
     let dir = Dir::new();
     write(&dir, &path(r"w\xff.yaml"), workload::TINY.as_bytes());
-    assert_eq!(path_in(&json(&dir, r"workload check w\xff.yaml --json -"), "/0/file"), path(r"w\xff.yaml"));
+    assert_eq!(path_in(&json(&dir, r"workload check w\xff.yaml --json -"), "/workloads/0/file"), path(r"w\xff.yaml"));
     for command in ["show", "size --accelerators 2 --host-memory 1GiB", "import"] {
         met(&dir, &format!(r"workload {command} w\xff.yaml"));
     }

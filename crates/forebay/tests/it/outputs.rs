@@ -109,7 +109,7 @@ fn nothing_is_written_into_what_is_read_be_it_with_force() {
             let line = line(argument, inside);
             for line in [line.clone(), forced(&line)].iter().filter(|line| is_file || !line.contains("--force")) {
                 let said = dir.refused(line);
-                let wanted = [" lies inside the input ", " is the input ", " part of the checkpoint itself"];
+                let wanted = [" is inside the input ", " is the input ", " part of the checkpoint itself"];
                 assert!(wanted.iter().any(|wanted| said.contains(wanted)), "{line}: {said}");
             }
         }
@@ -118,7 +118,7 @@ fn nothing_is_written_into_what_is_read_be_it_with_force() {
     assert_eq!(files.clone().map(|(file, _)| (file, dir.read(file))), files);
     let said = dir.refused("data decode set --to set/list.txt");
     let hint = "hint: choose a path outside set\n";
-    assert_eq!(said, format!("forebay: cannot write set/list.txt: it lies inside the input set\n{hint}"));
+    assert_eq!(said, format!("forebay: cannot write set/list.txt: it is inside the input set\n{hint}"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn two_outputs_of_a_command_never_share_a_file() {
         ("report run.json --json - --csv /dev/stdout", "forebay: --json - and --csv - cannot both go to stdout\n"),
         (
             "workload run tiny.yaml --data records --out results --json results/record.json",
-            "forebay: cannot write results/record.json: it lies inside --out results, which this command fills\n",
+            "forebay: cannot write results/record.json: it is inside --out results, to which this command writes\n",
         ),
     ] {
         assert_eq!(dir.refused(line), said, "{line}");
@@ -203,9 +203,9 @@ fn data_is_packed_beside_its_input_never_around_it() {
     let before = dir.tree("around");
     let said = dir.refused("data pack around/set around --to tar");
     let hint = "hint: choose a folder beside the input\n";
-    assert_eq!(said, format!("forebay: cannot write to around: the input around/set lies inside it\n{hint}"));
+    assert_eq!(said, format!("forebay: cannot write to around: it contains the input around/set\n{hint}"));
     assert!(dir.refused("data pack set set --to tar").contains("cannot write set: it is the input set"));
-    assert!(dir.refused("data pack around around/set/out --to tar").contains("lies inside the input around"));
+    assert!(dir.refused("data pack around around/set/out --to tar").contains("is inside the input around"));
     assert_eq!(dir.tree("around"), before);
     dir.met("data pack around/set around/shards --to tar");
     dir.met("data pack around/shards around/files --to files");

@@ -153,7 +153,7 @@ fn shards_are_not_put_among_the_files_they_are_made_of() {
     let said = dir.refused("data pack set set/deep/out --to tar");
     assert_eq!(
         said,
-        "forebay: cannot write set/deep/out: it lies inside the input set\nhint: choose a path outside set\n"
+        "forebay: cannot write set/deep/out: it is inside the input set\nhint: choose a path outside set\n"
     );
     assert!(!dir.path("set/deep").exists());
 }

@@ -221,7 +221,7 @@ fn a_file_in_place_of_a_folder_is_read_and_stays_as_it_is() {
     assert!(dir.read("big") == bytes && left_overs(&dir).is_empty());
     assert_eq!(dir.names(""), ["big"]);
     assert_eq!(dir.refused("probe big --files"), "forebay: big: --files needs a folder to make files in\n");
-    assert_eq!(dir.refused("probe big --size 4MB"), "forebay: big: it has 3.0 MB, less than --size 4.0 MB\n");
+    assert_eq!(dir.refused("probe big --size 4MB"), "forebay: big: its size of 3.0 MB is less than --size 4.0 MB\n");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn an_emulated_disk_gives_its_rated_bandwidth() {
         "the disk's below, not its own"
     );
     check_cell(&found[1]);
-    let note = "an emulated device serializes writes: they are measured at depth 1 only";
+    let note = "an emulated device serializes writes, so they are measured only at depth 1";
     assert_eq!(record["notes"][0], note);
     let files = cells(&of(&dir, "--tier lustre --files --block 8KB --size 200KB --depth 1 --runs 2 --engine sync"));
     let rate = number(&files[0], "iops");
@@ -266,7 +266,7 @@ fn the_table_shows_every_cell_and_the_best_of_each_mode() {
     let table = lines.iter().skip_while(|line| !line.starts_with("cell ")).take_while(|line| !line.is_empty());
     assert_eq!(table.filter(|line| line.contains(", sync, ")).count(), 6, "{printed}");
     for mode in ["sequential write", "sequential read", "random read"] {
-        assert!(lines.iter().any(|line| line.starts_with(&format!("  Best: {mode}, "))), "{printed}");
+        assert!(lines.iter().any(|line| line.starts_with(&format!("  Fastest: {mode}, "))), "{printed}");
         let headline = flat(&printed);
         let best = headline.split_once("Best rates: ").unwrap().1.split_once(&format!("{mode} ")).unwrap().1;
         let of_mode = cells(&record).into_iter().filter(|cell| cell["mode"] == mode.replace(' ', "-"));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use forebay_testing::{Reason, not_run};
 
-use crate::dir::{Dir, Ran, default_signals};
+use crate::dir::{Dir, Ran, default_signals, unfolded};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::is_root;
@@ -54,7 +54,7 @@ fn a_limit_on_memory_is_what_the_buffers_are_held_against() {
     let dir = Dir::new();
     let ran = limited(&dir, "ulimit -v 2000000", "--block 64KiB --depth 1024 --mix 4M");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("forebay: the buffers need 4.30 GB of memory and "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("forebay: the buffers need 4.30 GB of memory, but only "), "{}", ran.stderr);
     assert_eq!(left_overs(&dir), [] as [&str; 0]);
 }
 
@@ -79,7 +79,7 @@ fn a_umask_that_shuts_the_owner_out_is_named_and_one_folder_is_tried() {
             other => return not_run(Reason::NoOtherUser, format!("{other:?}")),
         };
         assert_eq!(ran.code, Some(2), "{umask}: {}", ran.stderr);
-        let said = ": just created and not accessible; allow the owner access with `umask 077`\n";
+        let said = ": just created, but not accessible; allow the owner access with `umask 077`\n";
         assert!(
             ran.stderr.starts_with("forebay: open/.forebay-probe-") && ran.stderr.ends_with(said),
             "{}",
@@ -97,7 +97,8 @@ fn a_file_system_without_inodes_is_said_before_anything_is_made() {
         echo status $?; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=32m,nr_inodes=20 none small", script) else { return };
     assert_eq!(ran.stdout, "status 2\n");
-    let said = String::from_utf8(dir.read("said")).unwrap();
-    let wanted = "forebay: small: the probe creates 69 files and folders and 19 inodes are free; give another folder\n";
+    let said = unfolded(&String::from_utf8(dir.read("said")).unwrap());
+    let wanted =
+        "forebay: small: the probe creates 69 files and folders, but only 19 inodes are free; give another folder\n";
     assert_eq!(said, wanted);
 }

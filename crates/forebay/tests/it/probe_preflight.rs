@@ -78,7 +78,7 @@ fn buffers_that_do_not_fit_into_memory_are_refused() {
     let dir = Dir::new();
     let said = dir.refused("probe . --size 1GiB --block 1GiB --depth 1024");
     let wanted = [
-        "forebay: the buffers need 1.10 TB of memory and ",
+        "forebay: the buffers need 1.10 TB of memory, but only ",
         " are available; give a smaller --block, --depth or --mix\n",
     ];
     assert!(said.starts_with(wanted[0]) && said.ends_with(wanted[1]), "{said}");
@@ -92,7 +92,7 @@ fn too_little_space_is_said_with_both_numbers() {
         return;
     };
     let said =
-        "forebay: small: the probe needs 5.37 GB and 1.0 MB are free; give a smaller --size, or another folder\n";
+        "forebay: small: the probe needs 5.37 GB, but only 1.0 MB are free; give a smaller --size, or another folder\n";
     assert_eq!((ran.stderr.as_str(), ran.stdout.as_str()), (said, "status 2\n"));
 }
 
@@ -103,11 +103,11 @@ fn memory_is_no_disk_and_its_cells_are_warm() {
         "$forebay probe small --size 4MiB --depth 1 --runs 2 --engine sync --json record.json --save ram; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
     let remark =
-        "small lies on tmpfs: that is memory, not a disk; its reads are marked warm and are no ceiling of a disk";
-    let last = "forebay: no cell of ram is proven cold, so no result will be compared with it";
+        "small is on tmpfs, which is memory, not a disk: its reads are marked warm and are not a disk's ceiling";
+    let last = "forebay: no cell of ram is proven cold, so ingest will not compare with it";
     assert_eq!(ran.stderr, format!("forebay: {remark}\nforebay: saved as the ceiling ram\n{last}\n"));
     assert!(
-        ran.stdout.contains(&format!("\nnote: {remark}\nnote: cells marked warm or mixed are no ceiling")),
+        ran.stdout.contains(&format!("\nnote: {remark}\nnote: cells marked warm or mixed are not a ceiling")),
         "{}",
         ran.stdout
     );

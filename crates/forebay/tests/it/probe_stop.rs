@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::dir::Dir;
+use crate::dir::{Dir, unfolded};
 use crate::disk::with_mount;
 use crate::probe::left_overs;
 use crate::process::Running;
@@ -22,10 +22,10 @@ fn an_interrupted_probe_keeps_its_runs_and_leaves_no_file() {
         assert_eq!(left_overs(&dir).len(), 1, "what it works with lies there");
         running.signal(signal);
         let ran = running.finish();
-        let said = "forebay: stopped is not saved: the probe was stopped\n";
+        let said = "forebay: stopped not saved: the probe was stopped\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), said), "it did not do all that was asked");
         assert_eq!(left_overs(&dir), [] as [&str; 0]);
-        let note = "interrupted: the runs finished before that are kept";
+        let note = "interrupted: the completed runs are kept";
         assert!(ran.stdout.contains(&format!("note: {note}\n")), "{}", ran.stdout);
         let record = dir.json("record.json");
         assert_eq!(record["notes"][0], note);
@@ -45,7 +45,7 @@ fn a_probe_that_is_interrupted_in_its_first_run_says_that_nothing_is_kept() {
     running.signal(libc::SIGINT);
     let ran = running.finish();
     assert_eq!(ran.code, Some(1));
-    let said = "Nothing was measured.\nnote: interrupted before the first run that would be kept\n";
+    let said = "Nothing was measured.\nnote: interrupted before the first run was complete\n";
     assert!(ran.stdout.ends_with(said), "{}", ran.stdout);
 }
 
@@ -73,7 +73,7 @@ fn what_a_killed_probe_left_goes_with_the_next_and_a_live_one_is_left_alone() {
     let ended = live.finish();
     let said = [&ended.stderr, &ran.stderr].map(String::as_str).concat();
     let removed = format!("forebay: removed leftovers of a killed probe: {}\n", left[0]);
-    let other = "forebay: another probe is running in .: they disturb each other, and both rates are too low\n";
+    let other = "forebay: another probe is running in .; they disturb each other, so both rates are too low\n";
     assert_eq!(said, format!("{removed}{other}"), "each said once");
     assert_eq!(ended.code, Some(1));
     assert_eq!(left_overs(&dir), [".forebay-probe-notes"]);
@@ -89,7 +89,7 @@ fn a_disk_that_fills_up_meanwhile_is_said_and_nothing_stays() {
         wait $probe; echo status $?; ls -A small";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=20m none small", script) else { return };
     assert_eq!(ran.stdout, "status 2\nfill\n");
-    let said = String::from_utf8(dir.read("said")).unwrap();
+    let said = unfolded(&String::from_utf8(dir.read("said")).unwrap());
     let last = said.lines().last().unwrap();
     assert!(last.starts_with("forebay: small/.forebay-probe-"), "{said}");
     let rest = "/data: no space left on the device; free some, or name another folder";

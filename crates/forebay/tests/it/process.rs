@@ -164,7 +164,7 @@ pub(crate) fn once_in_ten(measure: impl FnMut(i32) -> bool) -> bool {
 }
 
 pub(crate) fn is_root() -> bool {
-    // SAFETY: no arguments, no memory.
+    // SAFETY: the call has no arguments and touches no memory.
     unsafe { libc::geteuid() == 0 }
 }
 

@@ -24,7 +24,7 @@ fn a_record_of_checkpoints_shows_the_table_that_the_benchmark_printed() {
         assert_eq!(dir.met(&format!("report {n}.json")), printed, "{flags}");
     }
     let both = dir.met("report 0.json 1.json");
-    assert!(both.contains("\ndirect, tensorflow ") && both.contains("emulated: hdd is "), "{both}");
+    assert!(both.contains("\ndirect, tensorflow ") && both.contains("Emulated devices: hdd is "), "{both}");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn several_records_stand_below_one_another() {
     let one = dir.met("ingest set --threads 1 --repeats 1 --warmups 0 --json 1.json");
     let two = dir.met("ingest set --threads 2 --repeats 1 --warmups 0 --json 2.json");
     let both = dir.met("report 1.json 2.json");
-    assert!(both.starts_with(&format!("{one}\n{two}\n2 beside 1\n")), "{both}");
+    assert!(both.starts_with(&format!("{one}\n{two}\n2 compared with 1\n")), "{both}");
     assert!(both.contains("The runs have no cell in common") || both.contains("1 cell in common"), "{both}");
 }
 

@@ -73,7 +73,7 @@ fn what_is_read_is_never_written_over() {
     let before = dir.tree("study");
     let record = dir.read("ingest.json");
     let said = dir.refused("report study --html study/record.jsonl");
-    let read_only = "it is a file of the run study, which a report only reads\nhint: choose another path";
+    let read_only = "it belongs to the run study\nhint: choose another path";
     assert_eq!(said, format!("forebay: cannot write study/record.jsonl: {read_only}\n"));
     for line in [
         "report study --csv study/samples.csv",
@@ -84,10 +84,10 @@ fn what_is_read_is_never_written_over() {
         "report study ingest.json --json ingest.json --force",
     ] {
         let said = dir.refused(line);
-        assert!(said.contains("which a report only reads") || said.contains("it is the input "), "{line}: {said}");
+        assert!(said.contains("it belongs to the run ") || said.contains("it is the input "), "{line}: {said}");
     }
     std::os::unix::fs::symlink("study/record.jsonl", dir.path("link.html")).unwrap();
-    assert!(dir.refused("report study --html link.html").contains("which a report only reads"));
+    assert!(dir.refused("report study --html link.html").contains("it belongs to the run "));
     assert_eq!(
         dir.refused("report ingest.json --json out --csv ./out"),
         "forebay: --json and --csv cannot both be written to ./out\n"
@@ -131,7 +131,7 @@ fn json_and_csv_go_to_files_or_stdout() {
     let json: Value = serde_json::from_str(&dir.met("report study ingest.json --json -")).unwrap();
     assert_eq!(json["schema"], "forebay-report/1");
     assert_eq!(json["runs"][0]["figures"][1]["data"][0]["tier"], "hdd");
-    assert_eq!(json["comparisons"][0]["summary"], "The runs have no cell in common: nothing can be compared.");
+    assert_eq!(json["comparisons"][0]["summary"], "The runs have no cell in common; there is nothing to compare.");
     let printed = dir.met("report ingest.json --json out.json --csv out.csv");
     assert!(printed.starts_with("Ingest of photos\n"), "the table is still printed: {printed}");
     assert_eq!(dir.json("out.json")["runs"][0]["cells"].as_array().unwrap().len(), 4);
@@ -149,12 +149,12 @@ fn two_runs_are_compared_in_words_and_on_the_page() {
     dir.write("other.json", faster);
     let printed = dir.met("report ingest.json other.json");
     assert!(
-        printed.contains("other beside ingest\n  cores: 64, not 2\n\n4 cells in common: 4 within noise.\n"),
+        printed.contains("other compared with ingest\n  cores: 2 → 64\n\n4 cells in common: 4 within noise.\n"),
         "{printed}"
     );
     dir.met("report ingest.json other.json --html page.html");
     let page = text(&dir, "page.html");
-    assert!(page.contains("Comparison of 2 runs") && page.contains("noise: the interval includes 1"));
+    assert!(page.contains("Comparison of 2 runs") && page.contains("noise: the interval includes 1×"));
 }
 
 #[test]
@@ -184,6 +184,6 @@ fn open_hands_the_page_to_the_desktop_or_says_where_it_is() {
     let without = dir.command(line).env("PATH", dir.path("study")).output().unwrap();
     assert_eq!(without.status.code(), Some(2));
     let said = String::from_utf8(without.stderr).unwrap();
-    assert!(said.starts_with("forebay: cannot start xdg-open; the page is in page.html: "), "{said}");
+    assert!(said.starts_with("forebay: cannot start xdg-open; the page was written to page.html: "), "{said}");
     assert!(dir.refused("report ingest.json --open").contains("--html"), "there is nothing to open");
 }

@@ -61,7 +61,7 @@ fn a_signal_that_comes_twice_at_once_is_one_wish() {
     running.signal(libc::SIGTERM);
     let ran = running.finish();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.ends_with("note: interrupted before the first repeat that would be kept\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("note: interrupted before the first repeat was complete\n"), "{}", ran.stdout);
 }
 
 #[test]

@@ -105,11 +105,11 @@ fn a_train_cell_saves_where_its_level_says_and_takes_it_away_again() {
     }
     assert!(seconds(&burst["drain_after_s"]) > 0.0, "the last one is drained when training is over");
     let said = done.stderr.lines().find(|line| line.contains("checkpoint=fast → slow: ")).unwrap();
-    assert!(said.contains(", stall of a checkpoint ") && said.contains(", draining after the end "), "{said}");
+    assert!(said.contains(", stall per checkpoint ") && said.contains(", drain after the end "), "{said}");
     let said = done.stderr.lines().find(|line| line.contains("checkpoint=slow: ")).unwrap();
-    assert!(said.contains(", stall of a checkpoint ") && !said.contains("draining"), "{said}");
+    assert!(said.contains(", stall per checkpoint ") && !said.contains("drain"), "{said}");
     let said = done.stderr.lines().find(|line| line.contains("checkpoint=none: ")).unwrap();
-    assert!(!said.contains("of a checkpoint"), "{said}");
+    assert!(!said.contains("per checkpoint"), "{said}");
     let left: Vec<_> = fs::read_dir(dir.path("out/data")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -130,7 +130,7 @@ fn a_checkpoint_cell_has_what_its_benchmark_measured() {
     }
     let said = done.stderr.lines().find(|line| line.contains("save/tier=slow: ")).unwrap();
     assert!(
-        said.contains(": stall of a checkpoint ") && said.contains(", durable save ") && said.contains(", restore "),
+        said.contains(": stall per checkpoint ") && said.contains(", durable save ") && said.contains(", restore "),
         "{said}"
     );
 }
@@ -144,7 +144,7 @@ fn a_cell_whose_checkpoints_have_no_place_fails_and_can_be_tried_again() {
     assert!(missed.stdout.contains("3 of 3 cells done, 2 failed; "), "{}", missed.stdout);
     let first = cells(&dir, "out");
     let error = cell(&first, "train/checkpoint=slow")["error"].as_str().unwrap();
-    assert!(error.starts_with("cannot make ") && error.contains("checkpoints-slow: "), "{error}");
+    assert!(error.starts_with("cannot create ") && error.contains("checkpoints-slow: "), "{error}");
     assert!(cell(&first, "train/checkpoint=none")["error"].is_null());
     fs::remove_file(dir.path("disk/forebay-data/checkpoints-slow")).unwrap();
     let done = dir.run(&format!("{line} --resume --retry-failed"));

@@ -34,7 +34,7 @@ fn a_value_of_another_type_is_refused_with_its_key() {
     let dir = with_tiny();
     assert_eq!(
         refused(&dir, "seed = 3", "seed = -3"),
-        "forebay: tiny.toml: line 4, column 8: seed must be a whole number from 0\n"
+        "forebay: tiny.toml: line 4, column 8: seed must be a whole number of at least 0\n"
     );
     assert_eq!(
         refused(&dir, "batch = 4", "batch = \"four\""),
@@ -98,7 +98,7 @@ fn a_study_that_is_not_there_is_named() {
     let dir = Dir::new();
     assert_eq!(
         dir.refused("study run chien2018"),
-        "forebay: no study \"chien2018\", built in or as a file\n\
+        "forebay: no built-in study or file named \"chien2018\"\n\
          hint: did you mean `chien-2018`? `forebay study list` shows the built-in studies\n"
     );
     let said = dir.refused("study show gone.toml");

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_measure::Observer;
 use forebay_record::{Environment, StudyRun};
-use forebay_study::{Bench, CellPlan, Failed, Folder, Placement, Plan, Rest, StepResult, run};
+use forebay_study::{Bench, CellPlan, Failed, Folder, Placement, Plan, Remaining, StepResult, run};
 
 use crate::dir::Dir;
 use crate::disk::with_mount;
@@ -100,7 +100,7 @@ fn a_dry_run_of_a_run_to_be_gone_on_with_says_what_is_done_and_what_would_run() 
     assert_eq!(dir.tree("out"), before, "nothing was written");
     assert!(dir.met(&format!("{RUN} --dry-run")).starts_with("tiny at the quick scale: 4 cells\n"));
     let said = dir.refused(&format!("{RUN} --resume --dry-run --scale full"));
-    assert!(said.contains("this folder holds a run of another plan"), "{said}");
+    assert!(said.contains("the run in this folder has a different plan"), "{said}");
     assert!(dir.refused("study run tiny.toml --out gone --resume --dry-run").contains("gone"), "there is no run");
 }
 
@@ -139,10 +139,10 @@ fn a_folder_that_holds_something_is_refused_with_what_to_do() {
     let dir = with_tiny();
     assert_eq!(dir.run(RUN).code, Some(0));
     let before = dir.tree("out");
-    let hint = "hint: resume it with --resume, or give another --out";
+    let hint = "hint: resume the run with --resume, or give another --out";
     assert_eq!(dir.refused(RUN), format!("forebay: out: the folder is not empty\n{hint}\n"));
     let said = dir.refused(&format!("{RUN} --resume --scale full"));
-    let what = "out: this folder holds a run of another plan: scale was \"quick\" and is now \"full\"";
+    let what = "out: the run in this folder has a different plan: scale was \"quick\" and is now \"full\"";
     assert_eq!(said, format!("forebay: {what}\nhint: give another --out, or the study and flags of the first run\n"));
     dir.write("tiny.toml", TINY.replace("seed = 3", "seed = 4"));
     assert!(dir.refused(&format!("{RUN} --resume")).contains("seed was 3 and is now 4"));
@@ -161,7 +161,7 @@ fn a_run_that_was_never_begun_cannot_be_gone_on_with() {
     std::fs::create_dir(dir.path("empty")).unwrap();
     for out in ["gone", "empty"] {
         let said = dir.refused(&format!("study run tiny.toml --out {out} --resume"));
-        let hint = "hint: omit --resume to start one there";
+        let hint = "hint: omit --resume to start a new run there";
         assert_eq!(said, format!("forebay: no run to resume in {out}\n{hint}\n"));
     }
     assert_eq!(dir.names("empty"), [] as [&str; 0]);
@@ -267,7 +267,7 @@ fn a_moved_run_of_an_earlier_version_goes_on_in_its_folder_and_says_so() {
     let done = dir.run("study run tiny.toml --out moved --resume");
     assert_eq!(done.code, Some(0), "{done:?}");
     let (old, new) = (old.display(), new.display());
-    let said = format!("forebay: the run started in another folder; its data is in {new}, not in {old}\n");
+    let said = format!("forebay: the run folder was moved; its data is in {new}, not in {old}\n");
     assert!(done.stderr.starts_with(&said), "{}", done.stderr);
     assert_eq!(dir.images("moved/data/caltech101-12-seed0").len(), 12);
     assert!(!dir.path("out").exists(), "nothing is made in the old place");
@@ -298,7 +298,7 @@ fn a_run_begun_by_a_version_with_another_schema_goes_on_and_is_reported_as_if_it
         let name = format!("resumed-{n_done}");
         dir.write(format!("{name}/record.jsonl"), begun);
         let (mut folder, found) = Folder::resume(&dir.path(&name), &head).unwrap();
-        let rest = Rest::after(&plan, &found, false);
+        let rest = Remaining::after(&plan, &found, false);
         assert_eq!((rest.n_done, rest.cells.len()), (n_done, 36 - n_done));
         folder.append(&rest.resumed(Environment::default())).unwrap();
         let never = AtomicBool::new(false);

@@ -113,7 +113,7 @@ fn where_there_is_no_gpu_an_auto_cell_says_that_it_is_emulated() {
     }
     let note = cell["notes"][0].as_str().unwrap();
     assert!(note.starts_with("no CUDA device here ("), "{note}");
-    assert!(note.ends_with("): an accelerator of 1ms per step is emulated"), "{note}");
+    assert!(note.ends_with("): emulating an accelerator with 1ms per step"), "{note}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn packed_data_is_planned_kept_and_can_be_ones_own() {
     let made = dir.tree("shared");
     assert_eq!(dir.run("study run study.toml --out b --data shared").code, Some(0));
     assert_eq!(dir.tree("shared"), made);
-    assert!(dir.met("study run study.toml --dry-run --data shared").contains("-tfrecord, there already\n"));
+    assert!(dir.met("study run study.toml --dry-run --data shared").contains("-tfrecord, exists\n"));
     let own = dir.path("shared/caltech101-24-seed0-tfrecord");
     let line = format!("study run study.toml --dataset shards={} --out c", own.display());
     assert_eq!(dir.run(&line).code, Some(0));
@@ -161,7 +161,7 @@ fn packed_data_is_planned_kept_and_can_be_ones_own() {
 }
 
 #[test]
-fn a_run_begun_on_another_machine_goes_on_with_its_own_cells() {
+fn a_run_environment_of_another_machine_goes_on_with_its_own_cells() {
     let study = STUDY
         .replace("run = \"train\"", "run = \"ingest\"")
         .replace("dataset = [\"none\", \"files\", \"shards\"]\nprefetch = [0, 1]", "threads = [\"1..cores*2\"]")
@@ -197,7 +197,7 @@ fn levels_that_name_nothing_are_refused() {
         "forebay: study.toml: experiment \"train\", settings.threads: \"cpus\": give a number from 1 to 1,024, or auto\n"
     );
     dir.write("study.toml", STUDY.replace("threads = 2", "threads = \"1..cores\""));
-    let said = "settings.threads: \"1..cores\": a range is only allowed for a factor; give one value\n";
+    let said = "settings.threads: \"1..cores\": only a factor can have a range; give one value\n";
     assert!(dir.refused("study show study.toml").ends_with(said));
 }
 
@@ -232,11 +232,11 @@ fn the_built_in_studies_train_and_pack() {
             let preview = dir.met(&format!("study run {study} --scale {scale} --dry-run"));
             assert!(preview.contains(" (train): ") && preview.contains("together "), "{preview}");
             let last = preview.lines().last().unwrap();
-            assert!(last.starts_with("A network takes the time of the accelerator emulated in its place"), "{last}");
+            assert!(last.starts_with("A network counts with the step time of its emulated accelerator"), "{last}");
             let sum = preview.lines().find(|line| line.starts_with("together ")).unwrap();
-            let without = ", without the random and file probes of storage, whose reads are not known";
+            let without = ", without the random and file probes of storage, whose bytes are unknown";
             assert_eq!(sum.ends_with(without), study == "nelson-2022", "{sum}");
-            assert_eq!(preview.contains("  reads and time not known\n"), study == "nelson-2022", "{preview}");
+            assert_eq!(preview.contains("  bytes and time unknown\n"), study == "nelson-2022", "{preview}");
         }
     }
 }

@@ -9,8 +9,8 @@ fn the_study_of_processes_is_listed_with_what_it_makes() {
     let mut lines = of.lines();
     assert_eq!(lines.next(), Some("DLIO on 1 to 8 processes: is there a peak at six?"));
     let [quick, full] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
-    assert!(quick.starts_with("  quick  43 cells, ") && quick.ends_with(" MB to be made"), "{quick}");
-    assert!(full.starts_with("  full   43 cells, ") && full.ends_with(" TB to be made"), "{full}");
+    assert!(quick.starts_with("  quick  43 cells, ") && quick.ends_with(" MB to generate"), "{quick}");
+    assert!(full.starts_with("  full   43 cells, ") && full.ends_with(" TB to generate"), "{full}");
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn its_description_says_what_differs_at_the_quick_scale_and_which_values_it_cann
         "experiment one-factor (workload): 18 cells quick, 18 full, one factor at a time; ",
         "  as-source processes=6 au_dlio: 0.8652 (campaign C, 6 processes, as DLIO reports; ",
         "  processes processes=1 workload=dlrm dlio_mib_per_s: 1044.7 (campaign B, as DLIO reports, dlrm, 1 process; \
-         not judged, at the full scale alone)\n",
+         not judged, at the full scale only)\n",
     ] {
         assert!(shown.contains(wanted), "{wanted}\n{shown}");
     }

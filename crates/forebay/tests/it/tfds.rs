@@ -104,7 +104,7 @@ fn several_images_are_refused_with_their_names_until_one_is_named() {
     let dir = Dir::with_set();
     stereo(&dir);
     let wanted = "forebay: stereo.tfrecord: several features hold images: left, right\n\
-                  hint: --image-key NAME, one of left, right\n";
+                  hint: pass --image-key NAME, one of left, right\n";
     for line in readers("stereo.tfrecord") {
         assert_eq!(dir.refused(&line), wanted, "{line}");
     }
@@ -179,7 +179,7 @@ fn keys_are_refused_for_data_that_have_no_features() {
     for data in ["set", "tars", "set/list.txt"] {
         for line in readers(data).iter().filter(|line| !line.contains("files") || data == "tars") {
             let said = dir.refused(&format!("{line} --image-key image"));
-            assert!(said.contains("have named features"), "{line}: {said}");
+            assert!(said.contains("only TFRecord") && said.contains("named features"), "{line}: {said}");
         }
     }
     let said = dir.refused("data pack set out --to tar --label-key label");

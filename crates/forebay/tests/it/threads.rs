@@ -28,7 +28,7 @@ fn making_and_unpacking_have_so_many_threads() {
     let n = more_threads_than_cores();
     let dir = Dir::new();
     sees(&dir, n, "data make imagenet made --count 5000", "forebay:make");
-    dir.met("data make caltech101 set --count 400 --median-size 4KB");
+    dir.met("data make caltech101 set --count 2000 --median-size 4KB");
     dir.met("data pack set shards --to tar --shard-size 64KiB");
     sees(&dir, n, "data pack shards files --to files", "forebay:unpack");
 }

@@ -21,7 +21,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     let cell = &record["cells"][0];
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"lustre".into(), &"shaped".into()));
     assert_eq!(number(cell, "ceiling_mb_per_s"), 1969.0);
-    let note = "the data lies on the tier lustre: shaped in process to 1.97 GB/s read, 992.0 MB/s write, 4000 µs per request, \
+    let note = "the data is on tier lustre: shaped in process to 1.97 GB/s read, 992.0 MB/s write, 4000 µs per request, \
                 64 at a time";
     assert_eq!(record["notes"].as_array().unwrap().last().unwrap(), note);
     let rate = best_rate(cell);
@@ -42,9 +42,7 @@ fn a_tier_on_the_command_line_comes_before_the_one_below_the_data() {
     let dir = shaped("hdd");
     let record = of(&dir, &format!(".home/tiers/hdd/data/set --tier optane {FLAGS}"));
     let note = record["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
-    assert!(
-        note.starts_with("the data lies on the tier hdd: ") && note.ends_with("; but --tier optane is used instead")
-    );
+    assert!(note.starts_with("the data is on tier hdd: ") && note.ends_with("; --tier optane is used instead"));
     let cell = record["cells"][0].clone();
     assert_eq!((&cell["medium"]["tier"], number(&cell, "ceiling_mb_per_s")), (&"optane".into(), 1603.0));
     let rate = best_rate(&cell);
@@ -56,7 +54,7 @@ fn a_map_would_go_past_the_shaper_and_is_refused() {
     let dir = shaped("ssd");
     dir.met("data pack .home/tiers/ssd/data/set .home/tiers/ssd/data/packed --to tensor --size 32");
     let said = dir.refused("ingest .home/tiers/ssd/data/packed --mmap");
-    assert_eq!(said, "forebay: --mmap bypasses the emulated tier ssd, which this data lies on\n");
+    assert_eq!(said, "forebay: --mmap bypasses the emulated tier ssd of this data\n");
 }
 
 #[test]

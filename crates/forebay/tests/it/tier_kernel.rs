@@ -85,7 +85,7 @@ fn a_kernel_tier_comes_is_listed_and_goes_without_a_trace() {
     let listed = dir.met("tier list");
     assert!(listed.contains("mine  kernel  up "), "{listed}");
     assert!(listed.contains("71.2        50.0       5,000\n") && listed.contains(&data), "{listed}");
-    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, nothing changed: "));
+    assert!(dir.met("tier up mine --size 64MiB").starts_with("mine: already up, unchanged: "));
     let said = dir.refused("tier up mine --size 128MiB");
     assert!(
         said.contains(
@@ -198,14 +198,14 @@ fn ingest_says_that_the_kernel_limits_its_data() {
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"hdd".into(), &"kernel".into()));
     assert_eq!((&cell["medium"]["cache"], number(cell, "ceiling_mb_per_s")), (&"cold".into(), 163.0));
     assert_eq!(cell["ceiling_of"], "the read limit of the tier hdd (163 MB/s)");
-    assert!(record["notes"].to_string().contains("the data lies on the tier hdd: ext4 of 67.1 MB on /dev/loop"));
+    assert!(record["notes"].to_string().contains("the data is on tier hdd: ext4 of 67.1 MB on /dev/loop"));
     let printed = dir.met(&format!("ingest {flags}"));
-    assert!(printed.contains("emulated: hdd is a loop device throttled by the kernel.\n"), "{printed}");
+    assert!(printed.contains("Emulated devices: hdd is a loop device throttled by the kernel.\n"), "{printed}");
     assert!(!printed.contains("of ceiling"), "what comes from memory is not limited: {printed}");
     let probed = "probe .home/tiers/hdd/data --random --size 4MiB --depth 1 --runs 2 --save of-hdd";
     assert_eq!(dir.run(probed).stderr, "forebay: saved as the ceiling of-hdd\n");
     let both = of(&dir, &format!("{flags} --tier ssd"))["notes"].to_string();
-    assert!(both.contains("both limits act: --tier ssd is shaped in this process, on top of"), "{both}");
+    assert!(both.contains("both limits apply: --tier ssd is shaped in this process, on top of"), "{both}");
     let of = of(&dir, &format!("{flags} --cold"))["cells"][0]["ceiling_of"].clone();
     assert_eq!(of, "the random-read ceiling of of-hdd (direct, depth 1)", "once it is probed");
 }
@@ -216,10 +216,8 @@ fn a_tier_that_is_not_up_is_neither_measured_nor_robbed() {
     dir.met("tier up hdd --size 64MiB");
     let data = dir.data("hdd");
     let listed = dir.met("tier list");
-    assert!(
-        listed.contains(&format!("hdd: not measured; run forebay probe {data} --size 16MiB --save hdd")),
-        "{listed}"
-    );
+    let probe = format!("hdd: not measured; to measure it, run\n  forebay probe {data} --size 16MiB --save hdd\n");
+    assert!(listed.contains(&probe), "{listed}");
     assert!(Command::new("umount").arg(&data).status().unwrap().success());
     dir.write(".home/tiers/hdd/data/photos/a.jpg", "mine");
     let wanted = "tier hdd, which is not up: down (unmounted by hand)\nhint: run `forebay tier up hdd` to bring it up, or \
@@ -374,16 +372,16 @@ fn a_caller_in_another_control_group_is_told_when_the_limits_do_not_reach_it() {
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
     let ingest = "ingest .home/tiers/hdd/data/set --threads 1 --read-only --repeats 1 --cold";
     let ran = group.run(&dir, ingest);
-    assert!(ran.stdout.contains("the limits of the tier hdd do not apply to this process"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("the limits of tier hdd do not apply to this process"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("of ceiling"), "{}", ran.stdout);
-    assert!(group.run(&dir, "tier list").stdout.contains("do not reach this shell's control group"));
+    assert!(group.run(&dir, "tier list").stdout.contains("do not apply to this shell's control group"));
     dir.met("tier down");
     let ran = group.run(&dir, "tier up hdd --size 64MiB");
     assert!(ran.stderr.contains("cgroup v1 limits are not inherited"), "{}", ran.stderr);
     let limits = || fs::read_to_string(group.0.join("blkio.throttle.write_bps_device")).unwrap();
     assert!(limits().ends_with(" 133000000\n"), "{}", limits());
     dir.met("data make caltech101 .home/tiers/hdd/data/set --count 8 --median-size 4KB");
-    assert!(group.run(&dir, ingest).stdout.contains("emulated: hdd is a loop device throttled by the kernel."));
+    assert!(group.run(&dir, ingest).stdout.contains("Emulated devices: hdd is a loop device throttled by the kernel."));
     dir.met("tier down");
     assert_eq!(limits(), "");
 }

@@ -144,15 +144,15 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a burst buffer: give --burst-dir"),
         (
             format!("{saves} {size} --burst-dir ck"),
-            "--burst-dir ck and --checkpoint-dir ck must not lie inside one another",
+            "--burst-dir ck and --checkpoint-dir ck must not contain one another",
         ),
         (
             format!("{saves} {size} --burst-dir ck/fast"),
-            "--burst-dir ck/fast and --checkpoint-dir ck must not lie inside one another",
+            "--burst-dir ck/fast and --checkpoint-dir ck must not contain one another",
         ),
         (
             format!("{} {size} --burst-dir b", saves.replace("-dir ck", "-dir b/ck")),
-            "--burst-dir b and --checkpoint-dir b/ck must not lie inside one another",
+            "--burst-dir b and --checkpoint-dir b/ck must not contain one another",
         ),
         (
             "train set --steps 4 --checkpoint-every 2 --checkpoint-dir ./set/".to_owned(),
@@ -173,7 +173,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
         ),
         (
             format!("train {MADE} --steps 4 --checkpoint-every 5 --checkpoint-dir ck {size}"),
-            "a run of 4 steps makes no checkpoint when one is made every 5",
+            "a run of 4 steps saves no checkpoint with --checkpoint-every 5",
         ),
     ] {
         let said = dir.refused(&line);
@@ -186,7 +186,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
     let before = dir.tree("ck");
     for dry in ["", "--dry-run"] {
         let said = dir.refused(&format!("{saves} {size} {dry}"));
-        let told = "forebay: ck has checkpoints already, the newest of step 4\nhint: --resume ";
+        let told = "forebay: ck already contains checkpoints, the newest of step 4\nhint: continue it with --resume";
         assert!(said.starts_with(told), "{said}");
     }
     assert_eq!(dir.tree("ck"), before);
@@ -220,8 +220,7 @@ fn a_full_disk_ends_the_run_and_leaves_the_older_checkpoints() {
     assert_eq!(lines[0], "status 1", "{ran:?}");
     assert_eq!(lines[1..4], [1, 2, 3].map(step), "{ran:?}");
     assert!(ran.stderr.contains("not enough space in ") || ran.stderr.contains("no space left"), "{}", ran.stderr);
-    let told =
-        "the state after step 4 is not saved: the newest checkpoint is of step 3, and --resume continues from there\n";
+    let told = "the state after step 4 is not saved; --resume continues from the newest checkpoint, of step 3\n";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(lines[4], "status 0", "what is there is good: {ran:?}");
     let record = dir.json("record.json");
@@ -238,7 +237,7 @@ fn a_drain_that_fails_costs_no_save_and_is_told_at_once_and_at_the_end() {
         ls small/ck";
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
     assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), ["status 1", &step(1)], "{ran:?}");
-    assert!(ran.stderr.contains("that was being drained failed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the checkpoint of step 2 failed while being drained: "), "{}", ran.stderr);
     let cell = &dir.json("record.json")["cells"][0];
     assert_eq!((&cell["n_steps"], saves(cell).len()), (&9.into(), 9));
     assert_eq!((&saves(cell)[0]["fate"], &saves(cell)[8]["fate"]), (&"saved".into(), &"on-fast".into()));

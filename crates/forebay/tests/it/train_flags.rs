@@ -97,7 +97,7 @@ fn optimiser_and_learning_rate_change_the_steps_after_the_first() {
     assert!(adam[1..] != sgd[1..] && adam[1..] != faster[1..], "{adam:?} {sgd:?} {faster:?}");
     for rate in ["1e39", "1e300", "1e-46"] {
         let said = dir.refused(&format!("train {SMALL} --lr {rate}"));
-        assert!(said.contains("give a number above 0 that an f32 can hold, as 0.0001"), "{said}");
+        assert!(said.contains("give a number above 0 that an f32 can hold, such as 0.0001"), "{said}");
     }
 }
 
@@ -109,7 +109,7 @@ fn classes_may_be_more_than_the_data_has_and_not_fewer() {
     let said = dir.refused(&format!("train {SMALL} --steps 9 --classes 3"));
     let wanted = " is out of range 0..=2
 \
-                  hint: --classes N, one more than the largest label, or omit --classes
+                  hint: pass --classes N, one more than the largest label, or omit it
 ";
     assert!(said.ends_with(wanted), "{said}");
 }
@@ -153,7 +153,7 @@ fn the_baseline_is_so_many_steps_and_the_cost_of_io_is_beside_it() {
     let emulated = "set --accelerator emulated:2ms --batch 8 --threads 1";
     assert_eq!(cell_of(&dir, emulated)["baseline"]["n_steps"], 3, "its own three steps");
     let said = dir.refused(&format!("train {emulated} --baseline 3"));
-    let wanted = "an emulated accelerator is measured by the run's own steps: give 0 as --baseline, or leave it out";
+    let wanted = "an emulated accelerator uses the run's own steps as the baseline: give 0 as --baseline, or omit it";
     assert!(said.contains(wanted), "{said}");
 }
 
@@ -238,7 +238,7 @@ fn without_a_gpu_auto_takes_the_emulated_accelerator_and_says_so() {
     if record["cells"][0]["accelerator"].is_null() {
         return not_run(Reason::Gpu, "the network is trained on it");
     }
-    let wanted = "): an accelerator of 1ms per step is emulated";
+    let wanted = "): emulating an accelerator with 1ms per step";
     assert!(note.starts_with("no CUDA device here (") && note.ends_with(wanted), "{note}");
 }
 

@@ -31,7 +31,7 @@ fn labels_within_records_of_others_need_the_number_of_classes() {
     dir.met("data pack set records --to tfrecord");
     std::fs::remove_file(dir.path("records/manifest.json")).unwrap();
     let wanted = "forebay: records: class count unknown without a full scan\n\
-                  hint: --classes N, one more than the largest label\n";
+                  hint: pass --classes N, one more than the largest label\n";
     assert_eq!(dir.refused("train records --batch 4"), wanted);
 }
 
@@ -40,8 +40,8 @@ fn data_without_labels_is_no_use_to_a_network_and_good_enough_for_an_emulated_ac
     let dir = Dir::with_set();
     let list: String = dir.images("set").keys().map(|name| format!("set/{name}\n")).collect();
     dir.write("list", list);
-    let wanted = "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n\
-                  hint: --accelerator emulated:224ms emulates the network instead\n";
+    let wanted = "forebay: list: the samples have no labels; a network needs labels, an emulated accelerator does not\n\
+                  hint: emulate the network with --accelerator emulated:224ms\n";
     assert_eq!(dir.refused("train list --model resnet-small --batch 4"), wanted);
     assert_eq!(dir.refused("train list --model resnet-small --batch 4 --dry-run"), wanted);
     let cell = cell_of(&dir, "list --accelerator emulated:1ms --batch 4 --threads 1 --baseline 0");
@@ -62,7 +62,7 @@ fn a_word_in_place_of_a_class_number_is_named() {
     dir.write("list", list("-1"));
     let said = dir.refused("train list --model resnet-small --batch 4");
     let no_labels =
-        "forebay: list: its samples have no labels, which a network needs; an emulated accelerator does not\n";
+        "forebay: list: the samples have no labels; a network needs labels, an emulated accelerator does not\n";
     assert_eq!(said, format!("{no_labels}hint: {}", wanted("-1")));
     dir.write("list", list("99999999999"));
     let said = format!("forebay: list: {}", wanted("99999999999"));
@@ -90,7 +90,7 @@ fn images_without_folders_of_their_own_are_a_single_class_and_the_record_says_so
     }
     let record = record_of(&dir, "flat --model resnet-small --batch 4 --threads 1 --baseline 0");
     assert_eq!(record["cells"][0]["classes"], 1);
-    assert_eq!(record["notes"][0], "only one class, so there is nothing to learn: the loss is 0");
+    assert_eq!(record["notes"][0], "the data has only one class, so the loss is 0 and nothing is learnt");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
     assert_eq!((&cell["medium"]["tier"], &cell["medium"]["kind"]), (&"lustre".into(), &"shaped".into()));
     assert!(cell["wait_s"].as_f64().unwrap() >= 24.0 * 0.004, "a request takes 4 ms: {cell}");
     let note = record["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
-    assert!(note.starts_with("the data lies on the tier lustre: shaped in process to "), "{note}");
+    assert!(note.starts_with("the data is on tier lustre: shaped in process to "), "{note}");
 }
 
 #[test]

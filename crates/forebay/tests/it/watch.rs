@@ -15,14 +15,19 @@ fn a_table_has_a_header_and_as_many_rows_as_were_asked_for() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2 + 3, "{said}");
     let names: Vec<&str> = lines[0].split_whitespace().collect();
-    assert_eq!(names[..5], ["time", "usr", "sys", "iow", "idl"]);
-    assert!(names.contains(&"aqu-sz") && names.contains(&"psi-io") && !names.contains(&"procs"), "{names:?}");
+    assert_eq!(names[..5], ["time", "usr", "sys", "iow", "disk"], "80 columns have no room for all");
+    assert!(names.contains(&"psi-io") && !names.contains(&"aqu-sz") && !names.contains(&"procs"), "{names:?}");
     assert!(lines[1].trim_start().starts_with("s "), "units come below the names");
     let times: Vec<f64> = lines[2..]
         .iter()
         .map(|line| line.split_whitespace().next().unwrap().trim_end_matches('!').parse().unwrap())
         .collect();
     assert!(times.is_sorted_by(|a, b| a < b) && times[0] >= 0.02, "{times:?}");
+    let wide = dir.command("watch --interval 20ms --count 1").env("COLUMNS", "120").output().unwrap();
+    let wide = String::from_utf8(wide.stdout).unwrap();
+    let names: Vec<&str> = wide.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(names[..5], ["time", "usr", "sys", "iow", "idl"]);
+    assert!(names.contains(&"aqu-sz") && names.contains(&"psi-io") && !names.contains(&"procs"), "{names:?}");
 }
 
 #[test]

@@ -60,8 +60,8 @@ fn the_command_has_stdin_and_stdout_to_itself_and_the_table_goes_to_stderr() {
     let ran = Ran::from(output);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "from stdin\n"));
     assert!(ran.stderr.contains("to stderr\n"), "{}", ran.stderr);
-    let header = ran.stderr.lines().find(|line| line.contains("aqu-sz")).unwrap();
-    assert!(header.contains("procs") && header.contains("rss"), "{header}");
+    let header = ran.stderr.lines().find(|line| line.contains("psi-io")).unwrap();
+    assert!(header.contains("rss") && !header.contains("procs"), "80 columns have no room for all: {header}");
     assert!(ran.stderr.contains("\nsh -c cat; echo to stderr >&2; sleep 0.1 ended after "), "{}", ran.stderr);
 }
 
@@ -170,7 +170,7 @@ fn the_totals_name_time_memory_faults_and_delay() {
         Ok(switch) if switch.trim() == "1" => assert!(!delay.contains("sysctl"), "{delay}"),
         _ => {
             let hint =
-                "– (the kernel does not count it; root may run `sysctl kernel.task_delayacct=1` before the command)";
+                "– (the kernel does not count it; as root, run `sysctl kernel.task_delayacct=1` before the command)";
             assert_eq!(delay, hint);
         }
     }
@@ -256,7 +256,7 @@ fn a_disk_that_fills_up_is_said_once_and_the_command_runs_to_its_end() {
     command.args(["-c", script]).env("forebay", env!("CARGO_BIN_EXE_forebay")).current_dir(dir.path(""));
     let ran = Ran::from(command.output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "done\n"), "{}", ran.stderr);
-    let said = "forebay: cannot write rows.csv: File too large (os error 27); later rows are not kept";
+    let said = "forebay: cannot write rows.csv: File too large (os error 27); later rows are lost";
     assert_eq!(ran.stderr.lines().filter(|line| *line == said).count(), 1, "{}", ran.stderr);
     assert!(!series(&dir).time_s.is_empty());
 }

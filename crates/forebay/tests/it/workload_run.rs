@@ -56,7 +56,7 @@ fn overrides_and_the_threshold_decide_what_is_run_and_how_it_ends() {
     let ran = dir.missed(&slow);
     assert!(ran.stderr.contains("below the required 99 %"), "{}", ran.stderr);
     assert!(flat(&ran.stdout).contains(" required: missed"), "{}", ran.stdout);
-    assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a share above 0, up to 1"));
+    assert!(dir.refused(&format!("{RUN} --threshold 90")).contains("give a fraction above 0, up to 1"));
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn a_run_is_made_smaller_and_of_several_processes_as_in_a_study() {
     assert!(said.iter().all(|note| notes.contains(note)) && !notes.contains("made with"), "{notes}");
     let sized = "++workload.dataset.record_dims=[8,8] ++workload.dataset.record_length_bytes_stdev=0";
     let said = dir.refused(&format!("{RUN} --shrink-bytes 4 {sized}"));
-    assert!(said.contains("--shrink-bytes divides record_length_bytes, and the workload has dimensions"), "{said}");
+    assert!(said.contains("--shrink-bytes divides record_length_bytes, but the workload gives dimensions"), "{said}");
     let said = dir.refused(&format!("{RUN} --processes 300 --accelerators 300"));
-    assert!(said.contains("--processes times --accelerators are more than 65,536"), "{said}");
+    assert!(said.contains("--processes × --accelerators must be at most 65,536"), "{said}");
 }
 
 #[test]
@@ -123,12 +123,12 @@ fn results_that_cannot_be_written_are_refused_before_the_run() {
     let dir = with_data();
     dir.write("file", b"x");
     let said = dir.refused(&format!("{RUN} --out file/results"));
-    assert!(said.starts_with("forebay: cannot make the folder file/results: "), "{said}");
+    assert!(said.starts_with("forebay: cannot create the folder file/results: "), "{said}");
     assert!(
         dir.refused(&format!("{RUN} --json none/record.json")).starts_with("forebay: cannot write none/record.json")
     );
     let said = dir.refused(&format!("{RUN} --access-log"));
-    assert_eq!(said, "forebay: --access-log needs --out DIR, the folder it is written to\n");
+    assert_eq!(said, "forebay: --access-log needs --out DIR, the folder for the log\n");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_dry_run_says_what_the_run_would_fail_on() {
     let said = refused("++workload.dataset.num_files_train=16");
     assert!(said.contains("set/train contains 8 .npz files; the workload needs 16"), "{said}");
     let said = refused("++workload.dataset.format=npy");
-    assert!(said.contains("holds 0 .npy files of the 8"), "{said}");
+    assert!(said.contains("contains 0 .npy files; the workload needs 8"), "{said}");
     let saves = "++workload.workflow.checkpoint=True ++workload.model.model_size_bytes";
     assert!(refused(&format!("{saves}=1000000000000000")).contains("checkpoints need "));
     dir.write("file", "");
@@ -250,7 +250,7 @@ fn checkpoints_go_into_the_results_and_every_account_names_their_place() {
     assert!(is_saved_in(&dir, "results/checkpoints"));
     assert!(ran.stderr.starts_with("forebay: checkpoints go to results/checkpoints ("), "{}", ran.stderr);
     assert!(ran.stdout.contains("\n  Checkpoints in results/checkpoints ("), "{}", ran.stdout);
-    assert!(flat(&ran.stdout).contains("); the file system of the data. "), "{}", ran.stdout);
+    assert!(flat(&ran.stdout).contains("), on the file system of the data. "), "{}", ran.stdout);
     let page = String::from_utf8(dir.read("results/report.html")).unwrap();
     assert!(page.contains("Checkpoints in results/checkpoints ("), "{page}");
     let mut after = [".", "set"].map(|folder| entries(&dir, folder));

@@ -1,4 +1,4 @@
-//! Requests a save until it is made: earlier failures in the background are no reason to skip it.
+//! Requesting a save until it is made, despite earlier failures in the background.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use super::super::run::Error;
 use super::{Saver, TELL};
 use forebay_measure::Error as Shared;
 
-/// The store reports one older error per call; more than these are not awaited.
+/// The store reports one older error per call; this limits the number of retries.
 const MOST_TOLD: usize = 100;
 
 impl Saver {
@@ -42,10 +42,10 @@ impl Saver {
         unreachable!("the last try returns")
     }
 
-    /// Watches for a cancellation during a save: the drain then hurries to free the space that the save waits for.
+    /// Watches for a cancellation during a save; the drain then hurries to free the space that the save waits for.
     pub(super) fn heeding<T>(&self, cancel: &AtomicBool, save: impl FnOnce() -> T) -> T {
         if self.ledger.n_open() == 0 {
-            // Nothing is being drained that a save could wait for.
+            // No drain is in progress that a save could wait for.
             return save();
         }
         let look = || {
@@ -58,7 +58,7 @@ impl Saver {
         forebay_checkpoint::heeding(TELL, look, save)
     }
 
-    /// Drain failures not reported yet; they lose no save, and the drain retries.
+    /// Drain failures that were not reported yet. They lose no save, because the drain retries.
     pub(super) fn new_troubles(&mut self) -> Vec<String> {
         let found = self.store.take_errors();
         let mut new = Vec::new();
@@ -71,8 +71,8 @@ impl Saver {
         new
     }
 
-    /// Retries until the save is made: one skipped for lack of space is requested again when there may be some. A run that is being
-    /// stopped does not wait for space.
+    /// Retries until the save is made; a save skipped for lack of space is requested again when there may be some. A
+    /// run that is being stopped does not wait for space.
     pub(super) fn insist(
         &self,
         at: Reached,
@@ -81,7 +81,7 @@ impl Saver {
         before: &mut Option<Error>,
     ) -> Result<Arc<Handle>, Error> {
         if let Some((_, last)) = &self.last {
-            // This save needs free memory. The store reports what went wrong with the one before.
+            // This save needs free memory. The store reports the error of the previous one.
             let _ = last.wait(Level::DurableFast);
         }
         loop {
@@ -95,7 +95,7 @@ impl Saver {
     }
 }
 
-/// Whether an error belongs to an earlier save. The store does not always say; one that does not will recur.
+/// Whether an error belongs to an earlier save. The store does not always say; an error of this save recurs.
 fn is_older(error: &Error, tries: usize) -> bool {
     match error {
         Error::Shared(Shared::Checkpoint(StoreError::Background { .. })) => true,

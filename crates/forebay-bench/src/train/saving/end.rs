@@ -1,4 +1,4 @@
-//! The end of a run that saves: what is still being drained, and the fate of every save.
+//! The end of a run that saves: the remaining drain, and the fate of every save.
 
 use forebay_checkpoint::Mode;
 use forebay_measure::{Event, Observer};
@@ -14,7 +14,7 @@ impl Saver {
     pub(in super::super) fn finish(self, is_cut: bool, observer: Observer<'_>) -> Saved {
         let (described, drain_after_s) = (self.described(), self.drained(is_cut, observer));
         let closed = self.store.close();
-        // What is left was abandoned, not drained.
+        // The rest was abandoned, not drained.
         let drain_after_s = drain_after_s.filter(|_| closed.n_undrained == 0);
         let mode = self.mode;
         let mut saves: Vec<TrainCheckpoint> = self.ledger.conclude().into_iter().map(|save| told(mode, save)).collect();
@@ -40,7 +40,7 @@ impl Saver {
         Saved { checkpoints, notes, error }
     }
 
-    /// For a run without a step; returns background failures.
+    /// Ends a run without a step; returns background failures.
     pub(in super::super) fn abandon(self) -> Vec<String> {
         self.store.close().errors.iter().map(|error| forebay_units::chain(error)).collect()
     }
@@ -64,30 +64,31 @@ impl Saver {
     }
 }
 
-/// Of the saves on the first tier only, the newest are still to be drained; the last tier needs no older one.
+/// Of the saves that are only on the first tier, the newest still have to be drained; the last tier needs no older
+/// ones.
 fn leave(saves: &mut [TrainCheckpoint], n_undrained: usize) {
     let on_fast = saves.iter_mut().rev().filter(|save| save.fate == SaveFate::OnFast);
     on_fast.skip(n_undrained).for_each(|save| save.fate = SaveFate::Superseded);
 }
 
-/// Note on the newest durable state, if the run was stopped or its last save was skipped.
+/// The note on the newest durable state, if the run was stopped or its last save was skipped.
 fn newest(saves: &[TrainCheckpoint], reached: u64, is_cut: bool, every: u64) -> Option<String> {
     let safe = saves.iter().filter(|save| save.durable_fast_s.is_some()).map(|save| save.step).max();
     match safe {
         Some(step) if step == reached => {
-            is_cut.then(|| format!("the state after step {step} is saved: --resume continues from there"))
+            is_cut.then(|| format!("the state after step {step} is saved; --resume continues from there"))
         }
         Some(step) if is_cut || step + every <= reached => Some(format!(
-            "the state after step {reached} is not saved: the newest checkpoint is of step {step}, and --resume continues from there"
+            "the state after step {reached} is not saved; --resume continues from the newest checkpoint, of step {step}"
         )),
         None if reached > 0 && (is_cut || !saves.is_empty()) => {
-            Some(format!("no state of this run is saved; it ended after step {reached}"))
+            Some(format!("the run ended after step {reached} without a checkpoint"))
         }
         _ => None,
     }
 }
 
-/// What the mode guarantees when a save returns, known before the waiting threads report it.
+/// What the mode guarantees when a save returns, before the waiting threads report it.
 fn told(mode: Mode, save: TrainCheckpoint) -> TrainCheckpoint {
     let at_return = |found: Option<f64>| found.map(|_| save.stall_s);
     match mode {
@@ -113,12 +114,12 @@ mod tests {
     fn the_newest_state_that_is_safe_is_named_where_it_is_not_the_last() {
         let saves = [save(10, Some(0.2), SaveFate::OnFast), save(20, None, SaveFate::Skipped)];
         let said = |reached, is_cut| newest(&saves, reached, is_cut, 10).unwrap_or_default();
-        assert!(said(20, false).contains("the newest checkpoint is of step 10"), "{}", said(20, false));
-        assert!(said(15, true).contains("the newest checkpoint is of step 10"));
+        assert!(said(20, false).contains("the newest checkpoint, of step 10"), "{}", said(20, false));
+        assert!(said(15, true).contains("the newest checkpoint, of step 10"));
         assert!(said(10, true).starts_with("the state after step 10 is saved"));
         assert_eq!((said(10, false), said(15, false)), (String::new(), String::new()));
-        assert_eq!(newest(&[], 12, false, 10), None, "none was due");
-        assert!(newest(&saves[1..], 20, false, 10).is_some_and(|said| said.starts_with("no state of this run")));
+        assert_eq!(newest(&[], 12, false, 10), None, "no checkpoint was due");
+        assert!(newest(&saves[1..], 20, false, 10).is_some_and(|said| said.starts_with("the run ended after step")));
         assert_eq!(newest(&[], 0, true, 10), None);
     }
 

@@ -1,4 +1,4 @@
-//! What a run must have in common with the one it resumes.
+//! The settings that a run must share with the one it resumes.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ const SAMPLES: &str = "samples";
 const HELD_OUT: &str = "held out";
 const NAMES: &str = "names";
 const SIZES: &str = "sizes";
-/// Recorded but not compared: the user may want to continue with another rate.
+/// Recorded but not compared, because the user may want to continue with another rate.
 const LEARNING_RATE: &str = "learning_rate";
 
-/// The settings that decide what the next step does.
+/// The settings that determine the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     fixed: BTreeMap<&'static str, String>,
@@ -75,19 +75,19 @@ impl Identity {
     /// Note on another learning rate.
     pub(super) fn other_rate(&self, notes: &BTreeMap<String, String>) -> Option<String> {
         let (ours, theirs) = (self.learning_rate.as_ref()?, notes.get(LEARNING_RATE)?);
-        (ours != theirs).then(|| format!("the learning rate was {theirs} and is {ours} from now on"))
+        (ours != theirs).then(|| format!("the learning rate changes from {theirs} to {ours}"))
     }
 }
 
 fn difference(name: &str, theirs: Option<&String>, ours: &str) -> String {
-    let Some(theirs) = theirs else { return format!("it has no {name}; this run's is {ours}") };
+    let Some(theirs) = theirs else { return format!("the checkpoint records no {name}; this run's is {ours}") };
     match name {
-        SAMPLES => format!("its data has {}, not {ours}", counted(theirs, "sample")),
-        HELD_OUT => format!("it held out {}, not {ours}", counted(theirs, "sample")),
-        "classes" => format!("it has {}, not {ours}", counted(theirs, "class")),
-        NAMES => "the names, labels or order of its samples differ".to_owned(),
-        SIZES => "the files of its samples have other sizes".to_owned(),
-        _ => format!("its {name} is {theirs}, not {ours}"),
+        SAMPLES => format!("the data had {}, now {ours}", counted(theirs, "sample")),
+        HELD_OUT => format!("{} were held out, now {ours}", counted(theirs, "sample")),
+        "classes" => format!("it had {}, now {ours}", counted(theirs, "class")),
+        NAMES => "the names, labels or order of the samples changed".to_owned(),
+        SIZES => "the file sizes of the samples changed".to_owned(),
+        _ => format!("{name} was {theirs}, now {ours}"),
     }
 }
 
@@ -119,21 +119,21 @@ mod tests {
         assert_eq!(position(&notes), Some(480));
         assert_eq!((notes["step"].as_str(), notes["epoch"].as_str()), ("60", "2"));
         assert_eq!(of("1", "0.1").difference(&notes), None);
-        assert_eq!(of("2", "0.1").difference(&notes).as_deref(), Some("its seed is 1, not 2"));
+        assert_eq!(of("2", "0.1").difference(&notes).as_deref(), Some("seed was 1, now 2"));
         assert_eq!(of("1", "0.01").difference(&notes), None);
         let told = of("1", "0.01").other_rate(&notes);
-        assert_eq!(told.as_deref(), Some("the learning rate was 0.1 and is 0.01 from now on"));
+        assert_eq!(told.as_deref(), Some("the learning rate changes from 0.1 to 0.01"));
         let mut other = notes.clone();
         for (name, value, wanted) in [
-            (SIZES, "71", "the files of its samples have other sizes"),
-            (NAMES, "8", "the names, labels or order of its samples differ"),
-            (SAMPLES, "23", "its data has 23 samples, not 24"),
-            ("classes", "1", "it has 1 class, not 4; its data has 23 samples, not 24"),
+            (SIZES, "71", "the file sizes of the samples changed"),
+            (NAMES, "8", "the names, labels or order of the samples changed"),
+            (SAMPLES, "23", "the data had 23 samples, now 24"),
+            ("classes", "1", "it had 1 class, now 4; the data had 23 samples, now 24"),
         ] {
             other.insert(name.to_owned(), value.to_owned());
             assert_eq!(of("1", "0.1").difference(&other).as_deref(), Some(wanted));
         }
         other.remove("seed");
-        assert!(of("1", "0.1").difference(&other).is_some_and(|said| said.contains("it has no seed")));
+        assert!(of("1", "0.1").difference(&other).is_some_and(|said| said.contains("the checkpoint records no seed")));
     }
 }

@@ -29,7 +29,7 @@ impl SaveTable {
     }
 }
 
-/// Its line, when it was requested, and its handle.
+/// Its line, the time of its request, and its handle.
 type Awaited = (usize, u64, Arc<Handle>);
 
 pub(super) struct Ledger {
@@ -57,7 +57,7 @@ impl Ledger {
         Ok(Self { table, waiters })
     }
 
-    /// For a save that has returned.
+    /// Adds a save that has returned.
     pub(super) fn add(&self, step: u64, at_s: f64, asked_ns: u64, stall_s: f64, handle: Arc<Handle>) {
         let save = failed(step, at_s, stall_s);
         let line = {
@@ -66,12 +66,12 @@ impl Ledger {
             lines.len() - 1
         };
         for (sender, _) in &self.waiters {
-            // The threads end only after this is dropped.
+            // The threads end only after the sender is dropped.
             let _ = sender.send((line, asked_ns, Arc::clone(&handle)));
         }
     }
 
-    /// For a save that failed at once.
+    /// Adds a save that failed at once.
     pub(super) fn add_failed(&self, step: u64, at_s: f64, stall_s: f64) {
         let save = failed(step, at_s, stall_s);
         self.table.lock().push(Line { save, is_settled: true });
@@ -81,7 +81,7 @@ impl Ledger {
         self.table.lock().iter().filter(|line| !line.is_settled).count()
     }
 
-    /// Until another save settles, or for at most this long.
+    /// Waits until another save settles, or for at most this long.
     pub(super) fn wait(&self, at_most: Duration) {
         let lines = self.table.lock();
         if lines.iter().any(|line| !line.is_settled) {
@@ -93,12 +93,12 @@ impl Ledger {
     pub(super) fn conclude(self) -> Vec<TrainCheckpoint> {
         for (sender, thread) in self.waiters {
             drop(sender);
-            // The thread's panic was printed; what it recorded remains.
+            // The panic of the thread was printed; its records remain.
             let _ = thread.join();
         }
         let lines = self.table.lock();
         let concluded = |line: &Line| match line.save {
-            // It never reached the last tier, but was durable on the first.
+            // It never reached the last tier, but is durable on the first.
             save @ TrainCheckpoint { fate: SaveFate::Failed, durable_fast_s: Some(_), .. } => {
                 TrainCheckpoint { fate: SaveFate::OnFast, ..save }
             }

@@ -1,7 +1,8 @@
-//! The checkpoints of a run: when they are made, what they hold, and how a later run resumes.
+//! The checkpoints of a run: when they are saved, what they hold, and how a later run resumes.
 //!
-//! A checkpoint holds everything the next step depends on: the network's state, the number of steps, and how many samples of the
-//! order these used. The rest follows from the settings, which are stored as notes and must be the same when a run is resumed.
+//! A checkpoint holds everything that the next step depends on: the network's state, the number of steps, and the
+//! number of samples of the order that these used. The rest follows from the settings, which are stored as notes and
+//! must be the same when a run is resumed.
 
 mod ask;
 mod end;
@@ -37,10 +38,10 @@ use traffic::{TierCount, Traffic};
 
 const STEM: &str = "model";
 const SCRATCH: &str = ".forebay-train-";
-/// Interval of events while the drain is awaited.
+/// Interval of events while waiting for the drain.
 const TELL: Duration = Duration::from_millis(100);
 
-/// With several runs, each has folders of its own.
+/// Whether each run has its own folders, because there are several.
 fn is_scratch(plan: &Plan) -> bool {
     plan.warmups + plan.repeats > 1
 }
@@ -75,7 +76,7 @@ fn remove_left_overs(places: &Places) -> Vec<String> {
 
 fn left_to_drain(places: &Places, n_undrained: usize) -> String {
     let (n, slow) = (count(n_undrained as u64, "checkpoint"), places.slow.dir.escaped());
-    format!("{n} still to be drained to {slow}: the next run with --resume does that")
+    format!("{n} still to be drained to {slow}: the next run with --resume drains them")
 }
 
 pub(super) struct Saver {
@@ -88,7 +89,7 @@ pub(super) struct Saver {
     identity: Identity,
     steps_per_epoch: u64,
     made: Option<Made>,
-    /// Of the last state.
+    /// Size of the last state.
     n_bytes: u64,
     clock: Arc<dyn Clock>,
     started_ns: u64,
@@ -116,7 +117,7 @@ pub(super) struct Saved {
 }
 
 impl Saver {
-    /// `places` are the plan's, or folders of this run below them.
+    /// `places` are those of the plan, or this run's folders below them.
     fn open(trial: &Trial<'_>, places: &Places) -> Result<Self, Error> {
         let settings = &trial.plan.settings;
         let made = match (trial.kind.emulation(), settings.checkpoint_size) {
@@ -199,8 +200,8 @@ impl Saver {
         acted
     }
 
-    /// Saves if it is due, or if the run ends here with an unsaved state. Earlier failures do not prevent it: they are reported
-    /// once the state is durable on the first tier.
+    /// Saves if a checkpoint is due, or if the run ends here with an unsaved state. Earlier failures do not prevent it:
+    /// they are reported once the state is durable on the first tier.
     pub(super) fn save(
         &mut self,
         at: Reached,
@@ -244,7 +245,7 @@ impl Saver {
         before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
     }
 
-    /// Known before the first save.
+    /// The description that is known before the first save.
     fn described(&self) -> TrainCheckpoints {
         let medium = |place: &Place| Medium::new(String::new(), place.tier(), Vec::new());
         TrainCheckpoints {

@@ -1,8 +1,8 @@
-//! What a run begins with: nothing, or the newest good checkpoint of an earlier one.
+//! The start of a run: from scratch, or from the newest valid checkpoint of an earlier run.
 //!
-//! Everything is inspected before anything is opened for writing, so a refused run changes nothing; and under the folders' locks,
-//! so no other process changes them meanwhile. The store is opened right before the first step: draining what an earlier run left
-//! would disturb what is measured before.
+//! Everything is inspected before anything is opened for writing, so a refused run changes nothing. The folders are
+//! locked during the inspection, so no other process changes them. The store is opened right before the first step,
+//! because draining what an earlier run left would disturb measurements before it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::super::trial::Trial;
 use super::identity::{self, Identity};
 use super::{Saver, is_scratch, left_to_drain, remove_left_overs, state};
 
-/// Poll interval of an awaited drain and of cancellation.
+/// Poll interval while waiting for a drain or a cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub(in super::super) struct Start {
     pub(in super::super) step: u64,
     /// Samples of the order used by those steps.
     pub(in super::super) position: Option<u64>,
-    /// The state after them, until it is loaded.
+    /// The state after these steps, until it is loaded.
     pub(super) found: Option<(Restored, Catalog)>,
     pub(in super::super) saver: Option<Saver>,
     /// Held until the store is opened, which locks the folders itself.
     pub(super) locks: Vec<Box<dyn Guard>>,
-    /// When the folders were inspected, to detect changes since.
+    /// The newest checkpoint at the time of the inspection, to detect changes since.
     pub(super) newest: Option<Name>,
 }
 
@@ -58,14 +58,14 @@ impl Start {
         self.saver.as_mut().map_or(Ok(()), |saver| saver.prepare(consumer))
     }
 
-    /// Ends a run without steps to make: drains what an earlier run left, unless cancelled, and returns a note.
+    /// Ends a run that has no steps left: drains what an earlier run left, unless cancelled, and returns a note.
     pub(in super::super) fn nothing_left(
         self,
         trial: &Trial<'_>,
         observer: Observer<'_>,
     ) -> Result<Vec<String>, Error> {
         let (step, wanted) = (self.step, trial.n_steps);
-        let text = format!("the checkpoint is of step {step}, and {wanted} were requested: nothing left to do");
+        let text = format!("nothing left to do: the checkpoint is of step {step}, and {wanted} were requested");
         let mut notes = Vec::new();
         tell(text, observer, &mut notes);
         let Some(saves) = &trial.plan.saves else { return Ok(notes) };
@@ -86,11 +86,11 @@ impl Start {
     }
 }
 
-/// Until it is done or cancelled.
+/// Drains until done or cancelled.
 fn drain(store: &Store, observer: Observer<'_>) -> Result<(), StoreError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("forebay:drain".to_owned());
-        // Without a thread to spare, a cancellation is not noticed.
+        // Without a spare thread, a cancellation is not noticed.
         let Ok(draining) = thread.spawn_scoped(scope, || store.drain()) else { return store.drain().map(drop) };
         while !draining.is_finished() {
             if observer.is_cancelled() {
@@ -103,7 +103,7 @@ fn drain(store: &Store, observer: Observer<'_>) -> Result<(), StoreError> {
     })
 }
 
-/// Finds the checkpoint to resume and opens the places; neither if every run has folders of its own.
+/// Finds the checkpoint to resume from and opens the places; does neither if every run has its own folders.
 pub(in super::super) fn begin(
     trial: &Trial<'_>,
     observer: Observer<'_>,
@@ -133,7 +133,7 @@ pub(in super::super) fn begin(
     Ok(Start { locks, newest: name, ..start })
 }
 
-/// Refuses folders with checkpoints if a run begins anew. Neither changes nor locks anything.
+/// Refuses folders with checkpoints for a run from scratch. Neither changes nor locks anything.
 pub(in super::super) fn check(plan: &Plan) -> Result<(), Error> {
     let Some(saves) = plan.saves.as_ref().filter(|saves| !is_scratch(plan) && !saves.resume) else {
         return Ok(());
@@ -167,7 +167,7 @@ fn folders(places: &Places) -> String {
     dirs.join(" and ")
 }
 
-/// Intact or not, with the tier that has it.
+/// The newest checkpoint, intact or not, with its tier.
 fn newest(tiers: &[Tier]) -> Result<Option<(usize, Name)>, Error> {
     let mut newest: Option<(usize, Name)> = None;
     for (at, tier) in tiers.iter().enumerate() {
@@ -181,7 +181,7 @@ fn newest(tiers: &[Tier]) -> Result<Option<(usize, Name)>, Error> {
     Ok(newest)
 }
 
-/// None if the folder does not exist yet.
+/// The checkpoints of a tier; none if the folder does not exist yet.
 fn names(tier: &Tier) -> Result<Vec<Name>, Error> {
     match tier.names() {
         Err(StoreError::NotFound { .. }) => Ok(Vec::new()),
@@ -197,7 +197,7 @@ fn found(
     notes: &mut Vec<String>,
 ) -> Result<Start, Error> {
     observer.tell(Event::phase("reading the newest checkpoint"));
-    // A folder that does not exist yet is no error.
+    // A folder may not exist yet.
     tiers.retain(|tier| !matches!(tier.names(), Err(StoreError::NotFound { .. })));
     let restored = restore(&tiers)?;
     let path = tiers[restored.tier].path_of(restored.name);
@@ -208,7 +208,7 @@ fn found(
     }
     let position = identity::position(&catalog.notes);
     if trial.data.is_some() && position.is_none() {
-        return Err(Error::OtherRun { path, what: "it does not record which samples it used".to_owned() });
+        return Err(Error::OtherRun { path, what: "it does not record the number of samples used".to_owned() });
     }
     restored.passed_over.iter().for_each(|one| tell(passed(one), observer, notes));
     identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observer, notes));
@@ -221,7 +221,7 @@ fn passed(one: &PassedOver) -> String {
     format!("passed over {one}")
 }
 
-/// In whichever format they are.
+/// The catalog, in whichever format it is.
 fn catalog_of(restored: &Restored) -> Result<Catalog, Error> {
     let files = restored.by_name();
     let known = files.keys().find_map(|file| format::recognise(file));

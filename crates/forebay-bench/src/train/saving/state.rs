@@ -23,7 +23,7 @@ pub(super) fn loaded<'a>(restored: &'a Restored, catalog: &Catalog) -> Result<St
     Ok(State { n_steps: restored.name.step, entries })
 }
 
-/// Borrowed if aligned, which they are unless another program wrote them.
+/// Borrowed if aligned; only files of other programs are not.
 fn as_floats(bytes: &[u8]) -> Cow<'_, [f32]> {
     // SAFETY: every bit pattern is a float.
     let (before, floats, after) = unsafe { bytes.align_to::<f32>() };

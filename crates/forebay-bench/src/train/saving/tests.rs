@@ -1,4 +1,4 @@
-//! Runs that save, in folders of their own or with batches sent ahead.
+//! Runs that save, in their own folders or with batches sent ahead.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use super::super::run::Error;
 use super::super::tests::{data, emulated, learning, run_observed, with};
 use super::SCRATCH;
 
-/// The plan with a checkpoint every so many steps.
+/// The plan with a checkpoint every `every` steps.
 fn saving(plan: Plan, dir: &Path, every: u64, mode: Mode) -> Plan {
     let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));
     let places = Places { slow: Place::new(dir.join("slow")), fast, keep: 5 };
@@ -24,7 +24,7 @@ fn saving(plan: Plan, dir: &Path, every: u64, mode: Mode) -> Plan {
     Plan { saves: Some(Saves { places, resume: false }), ..plan }
 }
 
-/// The plan for so many steps, from the start or from the newest checkpoint.
+/// The plan for `n_steps` steps, from the start or from the newest checkpoint.
 fn going(mut plan: Plan, n_steps: u64, resume: bool) -> Plan {
     plan.saves.as_mut().unwrap().resume = resume;
     with(plan, |settings| settings.steps = Some(n_steps))
@@ -66,7 +66,7 @@ fn each_of_several_runs_begins_with_an_empty_folder_and_removes_it() {
     }
 }
 
-/// Steps of a millisecond with saves that take a hundred times as long, where those that find no memory are left out.
+/// Steps of a millisecond with saves that take a hundred times as long; saves that find no memory are skipped.
 fn hurried(dir: &Path, n_steps: u64) -> Plan {
     let mut plan = saving(emulated(data(dir), "emulated:1ms", 1), dir, 1, Mode::Async);
     plan.saves.as_mut().unwrap().places.slow.shaped = Some("hdd".parse().unwrap());
@@ -83,7 +83,7 @@ fn the_last_state_is_saved_however_many_were_left_out_before_it() {
     let of = |step: u64| checkpoints.saves.iter().rfind(|save| save.step == step).unwrap();
     assert_eq!((of(2).fate, of(5).fate), (SaveFate::Skipped, SaveFate::Saved), "{:?}", checkpoints.saves);
     assert_eq!(checkpoints.n_made(), 5 - checkpoints.n(SaveFate::Skipped));
-    assert!(checkpoints.median_stall_s.unwrap() > 0.0, "the median is that of those that were made");
+    assert!(checkpoints.median_stall_s.unwrap() > 0.0, "the median covers the saves that were made");
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn a_run_that_is_stopped_at_a_step_that_was_left_out_saves_it() {
     let fates: Vec<(u64, SaveFate)> = checkpoints.saves.iter().map(|save| (save.step, save.fate)).collect();
     let wanted = [(1, SaveFate::Saved), (2, SaveFate::Skipped), (3, SaveFate::Skipped), (3, SaveFate::Saved)];
     assert_eq!(fates, wanted);
-    assert_eq!(remarks.into_inner().unwrap(), ["the state after step 3 is saved: --resume continues from there"]);
-    assert_eq!(checkpoints.drain_after_s, None, "it was not waited for");
+    assert_eq!(remarks.into_inner().unwrap(), ["the state after step 3 is saved; --resume continues from there"]);
+    assert_eq!(checkpoints.drain_after_s, None, "the run did not wait for it");
 }
 
 #[test]

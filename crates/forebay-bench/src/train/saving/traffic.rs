@@ -19,7 +19,7 @@ pub(super) struct TierCount {
     pub(super) counters: Counters,
 }
 
-/// Most that a drain has in flight, which a counter of completed bytes lacks.
+/// Maximum number of bytes that a drain has in flight, which a counter of completed bytes lacks.
 const IN_FLIGHT: u64 = 32 << 20;
 
 impl Saver {
@@ -27,8 +27,8 @@ impl Saver {
         self.counts.iter().map(|tier| tier.counters.read_bytes()).sum()
     }
 
-    /// Lower and upper bound of the bytes that the tiers read from devices since the run started. Direct reads from a file system
-    /// on a block device come from there; for others it is unknown.
+    /// Lower and upper bound of the bytes that the tiers have read from devices since the run started. Direct reads
+    /// from a file system on a block device come from there; for other file systems it is unknown.
     pub(in super::super) fn read_from_devices(&self) -> RangeInclusive<u64> {
         let read = self.read_bytes() - self.read_before;
         let on_devices = self.places.nearest_first().all(|place| is_on_device(&place.dir));
@@ -37,7 +37,7 @@ impl Saver {
     }
 }
 
-/// File systems in memory and on a network have none.
+/// False for file systems in memory and on a network.
 fn is_on_device(dir: &Path) -> bool {
     dir.metadata().is_ok_and(|found| libc::major(found.dev()) != 0)
 }
@@ -52,7 +52,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// `gone`: time since the run's start, during which nothing passed the tiers.
+    /// `gone`: time since the run's start, during which the tiers moved nothing.
     pub(super) fn start(counts: &[TierCount], gone: Duration) -> std::io::Result<Self> {
         let names = counts.iter().map(|count| count.name.clone()).collect();
         let counts = counts.to_vec();
@@ -65,7 +65,7 @@ impl Traffic {
         let thread = std::thread::Builder::new().name("forebay:traffic".to_owned()).spawn(move || {
             let mut seen = vec![first];
             loop {
-                // Deadlines are absolute: a late sample does not delay the ones that follow.
+                // Deadlines are absolute: a late sample does not delay later ones.
                 let due = EVERY * seen.len() as u32;
                 let is_over =
                     stopped.recv_timeout(due.saturating_sub(start.elapsed())) != Err(RecvTimeoutError::Timeout);
@@ -80,7 +80,7 @@ impl Traffic {
 
     /// Megabytes over time, per tier.
     pub(super) fn finish(self) -> Vec<TierTraffic> {
-        // A thread that has ended no longer listens; its samples are complete.
+        // A thread that has ended does not receive this; its samples are complete.
         let _ = self.stop.send(());
         let seen = self.thread.join().unwrap_or_default();
         self.names.into_iter().enumerate().map(|(tier, name)| traffic(name, tier, &seen)).collect()

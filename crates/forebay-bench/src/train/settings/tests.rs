@@ -1,4 +1,4 @@
-//! What settings come to, on a machine with a GPU and on one without, and what contradicts itself.
+//! The effect of settings on a machine with and without a GPU, and their contradictions.
 
 use forebay_measure::Settings;
 use forebay_record::Level;
@@ -19,7 +19,7 @@ fn refused(given: &[(&str, &str)]) -> String {
     of(given).check().unwrap_err()
 }
 
-/// What takes the batches on four cores, how many are sent ahead, and what is said of it.
+/// The consumer on four cores, the number of batches sent ahead, and the note.
 fn on_machine(given: &[(&str, &str)], gpu: Gpu) -> (Accelerator, usize, Option<String>) {
     let settings = of(given);
     settings.check().unwrap();
@@ -52,7 +52,7 @@ fn auto_emulates_where_there_is_no_gpu_and_says_so() {
     let (accelerator, ahead, note) = on_machine(&[AUTO, EMULATED, ("device_prefetch", "3")], no_gpu());
     assert_eq!(accelerator, Accelerator::Emulated("emulated:224ms".parse().unwrap()));
     assert_eq!(ahead, 0, "it has no memory of its own");
-    let said = "no CUDA device here (libcuda does not load): an accelerator of 224ms per step is emulated";
+    let said = "no CUDA device here (libcuda does not load): emulating an accelerator with 224ms per step";
     assert_eq!(note.as_deref(), Some(said));
 }
 
@@ -60,7 +60,7 @@ fn auto_emulates_where_there_is_no_gpu_and_says_so() {
 fn auto_without_an_accelerator_trains_on_the_cores_and_says_so() {
     let (accelerator, _, note) = on_machine(&[AUTO], no_gpu());
     assert_eq!(accelerator, CORES);
-    assert_eq!(note.unwrap(), "no CUDA device here (libcuda does not load): alexnet is trained on the CPU");
+    assert_eq!(note.unwrap(), "no CUDA device here (libcuda does not load): training alexnet on the CPU");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn where_nothing_is_said_alexnet_learns_for_an_epoch_and_a_batch_in_memory_for_a
     assert_eq!((plain.threads, plain.made_ahead(), plain.baseline_steps()), (ThreadCount::Auto, 1, 10));
     assert_eq!((plain.cache(), plain.max_sample_size.0), (Cache::Warm, forebay_format::MAX_SAMPLE_SIZE));
     assert_eq!((plain.keep(), plain.format()), (5, "safetensors"));
-    // What is said of data stands beside a level of a factor that reads none.
+    // In a study, settings of data may accompany a level that reads none.
     let given = [("synthetic", "true"), ("cold", "true"), ("prefetch", "2"), ("baseline", "5")];
     let synthetic = of(&given);
     assert_eq!((synthetic.check(), synthetic.length()), (Ok(()), Length::Steps(100)));
@@ -112,11 +112,11 @@ fn a_run_counts_whole_batches() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let network = "an emulated accelerator learns nothing, so `model` would be ignored: leave it out, or give auto as \
+    let network = "an emulated accelerator learns nothing, so `model` would have no effect: omit it, or give auto as \
                    `device` to emulate only where there is no GPU";
     let device = "an emulated accelerator replaces the device: omit `device`, or give auto to emulate only \
                   where there is no GPU";
-    let baseline = "an emulated accelerator is measured by the run's own steps: give 0 as `baseline`, or leave it out";
+    let baseline = "an emulated accelerator uses the run's own steps as the baseline: give 0 as `baseline`, or omit it";
     let memory = "`device_prefetch` needs a GPU";
     let steps = "a run has more than 1,000,000,000,000 images: give fewer `steps`";
     let cases: [(&[(&str, &str)], &str); 10] = [
@@ -149,7 +149,7 @@ fn values_say_what_they_may_be() {
     assert_eq!(refused("optimizer", "lamb"), "give adam, adamw or sgd");
     assert_eq!(refused("model", "vgg"), "give alexnet, alexnet-small, resnet50 or resnet-small");
     for rate in ["0", "-1", "nan", "1e39", "1e-46"] {
-        assert_eq!(refused("lr", rate), "give a number above 0 that an f32 can hold, as 0.0001");
+        assert_eq!(refused("lr", rate), "give a number above 0 that an f32 can hold, such as 0.0001");
     }
     assert!(refused("accelerator", "224ms").contains("expected \"emulated:\" at the beginning"));
     assert_eq!(refused("threads", "1,2"), "give a number from 1 to 1,024, or auto");
@@ -166,8 +166,8 @@ fn checkpoints_that_contradict_their_places_are_refused() {
     }
     assert_eq!(of(&[]).check_saves(None), Ok(()));
     let refused = |given: &[(&str, &str)], has_burst| of(given).check_saves(Some(has_burst)).unwrap_err();
-    assert_eq!(refused(&[], true), "steps between two checkpoints not given: give `checkpoint_every`");
-    let said = "a run of 19 steps makes no checkpoint when one is made every 20";
+    assert_eq!(refused(&[], true), "checkpoint interval missing: give `checkpoint_every`");
+    let said = "a run of 19 steps saves no checkpoint with `checkpoint_every` 20";
     assert_eq!(refused(&[every, ("steps", "19")], false), said);
     let said = "burst saves need a burst buffer: give `burst`";
     assert_eq!(refused(&[every, ("checkpoint_mode", "burst")], false), said);

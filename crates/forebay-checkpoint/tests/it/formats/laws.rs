@@ -133,10 +133,13 @@ fn snapshots_that_cannot_be_saved_say_why() {
     for format in ["safetensors", "tensorflow"] {
         assert_eq!(said(format, "a/b", &[], 0), "\"a/b\" is not a valid file name");
         assert_eq!(said(format, "m", &[("w", &[2]), ("w", &[2])], 2), "duplicate tensor name \"w\"");
-        assert_eq!(said(format, "m", &[("w", &[2])], 3), "tensor \"w\" of (U8, [2]) has 3 bytes");
+        assert_eq!(
+            said(format, "m", &[("w", &[2])], 3),
+            "tensor \"w\" has 3 bytes, which does not match its shape (U8, [2])"
+        );
         assert_eq!(
             said(format, "m", &[("w", &[u64::MAX, 2])], 3),
-            format!("tensor \"w\" of (U8, [{}, 2]) has 3 bytes", u64::MAX)
+            format!("tensor \"w\" has 3 bytes, which does not match its shape (U8, [{}, 2])", u64::MAX)
         );
     }
     assert_eq!(said("safetensors", "m", &[("__metadata__", &[2])], 2), "\"__metadata__\" is not a valid tensor name");

@@ -178,7 +178,8 @@ mod tests {
             assert!(matches!(error, Error::Truncated { .. }), "cut at {cut}: {error}");
         }
         let longer = [&file[..], b"x"].concat();
-        assert!(gather(&longer, 16, 2, 0..1, 6).unwrap_err().to_string().contains("1 bytes more"));
+        let error = gather(&longer, 16, 2, 0..1, 6).unwrap_err().to_string();
+        assert!(error.contains("expected 12 bytes, found 1 more bytes"), "{error}");
         assert!(gather(&file, 16, 4, 0..1, 6).unwrap_err().to_string().contains("4 samples along the last side"));
     }
 }

@@ -1,9 +1,10 @@
 //! The ranks of MPI.
 //!
-//! Every call begins with the same small reduction, in which each rank says that it is fine, was asked to stop, failed, or leaves.
-//! So a failed rank meets the others whatever they were about to do, and all get the same answer. If a rank's process dies, the
-//! launcher notices; if that does nothing, the other ranks of its host notice and end the job, or patience ends the wait. A rank
-//! that is missing otherwise is reported now and then by the first of those that wait.
+//! Every call begins with the same small reduction, in which each rank reports that it is fine, was asked to stop,
+//! failed, or leaves. So a failed rank meets the others whatever they were about to do, and all get the same answer. If
+//! a rank's process dies, the launcher notices; if the launcher does nothing, the other ranks of its host notice and
+//! end the job, or patience ends the wait. A rank that is missing for another reason is reported now and then by the
+//! first waiting rank.
 
 mod peers;
 mod pending;
@@ -24,19 +25,19 @@ use peers::{Peers, Place};
 use pending::{PIECE, Pending};
 use roll::Roll;
 
-/// Shorter waits yield: sleeping would take longer.
+/// Shorter waits yield, because a sleep would take longer.
 const YIELD: Duration = Duration::from_micros(50);
 /// How often a waiting rank checks that the others of its host are alive.
 const LOOK: Duration = Duration::from_secs(2);
 /// Exit status of a job that lost a rank.
 const STATUS: i32 = 2;
-/// When the first rank asks who is there; each of the next few asks a second later, so that only one does.
+/// When the first rank asks who is present. Each of the next few ranks asks a second later, so usually only one asks.
 const ASK: Duration = Duration::from_secs(5);
-/// When it then reports who did not answer; again after each doubling of the wait.
+/// When it then reports the ranks that did not answer; again after each doubling of the wait.
 const ANSWERED: Duration = Duration::from_secs(5);
-/// Longest pause between two reports.
+/// Longest interval between two reports.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
-/// Shorter waits do not look for questions.
+/// Shorter waits do not check for questions.
 const QUIET: Duration = Duration::from_millis(10);
 
 pub struct Mpi {
@@ -54,13 +55,13 @@ pub struct Mpi {
 #[derive(Default)]
 struct State {
     n_meetings: i64,
-    /// Questions about a meeting that this rank has not come to yet.
+    /// Questions about a meeting that this rank has not reached yet.
     early: roll::Early,
-    /// What ended the run.
+    /// The failure that ended the run.
     over: Option<Failed>,
-    /// A rank did not come: MPI must not be used any more.
+    /// A rank did not arrive: MPI must not be used any more.
     is_broken: bool,
-    /// That rank's process is gone: nothing to wait for.
+    /// That rank's process is gone: there is nothing to wait for.
     is_bereft: bool,
 }
 
@@ -75,10 +76,10 @@ impl Mpi {
     /// Waits for other ranks end after `patience`; long ones are reported to `observe`.
     ///
     /// # Errors
-    /// When MPI cannot be used by several threads, or does not see as many ranks as were started.
+    /// If several threads cannot use MPI, or MPI reports another number of ranks than were started.
     pub fn new(launch: &Launch, patience: Duration, observe: Observe) -> Result<Self, String> {
         let (universe, threading) =
-            mpi::initialize_with_threading(Threading::Serialized).ok_or("MPI was started in this process already")?;
+            mpi::initialize_with_threading(Threading::Serialized).ok_or("MPI was already started in this process")?;
         let world = universe.world();
         let of = |number: i32| u64::try_from(number).expect("MPI counts from 0");
         let (rank, size) = (of(world.rank()), of(world.size()));
@@ -94,7 +95,7 @@ impl Mpi {
             state,
         };
         if threading < Threading::Serialized {
-            return Err("this MPI library cannot be called from several threads".to_owned());
+            return Err("this MPI library does not support calls from several threads".to_owned());
         }
         if size != launch.size {
             let (by, n) = (launch.by, launch.size);
@@ -125,7 +126,7 @@ impl Mpi {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reduction that every call begins with, and what follows if not all ranks are fine.
+    /// The reduction that every call begins with, and what follows if a rank is not fine.
     fn say(&self, state: &mut State, word: Word) -> Result<Verdict, Failed> {
         if let Some(failed) = &state.over {
             return Err(failed.clone());
@@ -198,12 +199,12 @@ impl Mpi {
         Ok(all)
     }
 
-    /// Waits for a collective without keeping a core from readers.
+    /// Waits for a collective operation without occupying a core that readers need.
     fn wait<B>(&self, state: &mut State, operation: Pending<B>) -> Result<B, Failed> {
         self.wait_for(state, operation, None)
     }
 
-    /// `whom`: the only rank that is waited for, if it is known.
+    /// `whom`: the only rank to wait for, if known.
     fn wait_for<B>(&self, state: &mut State, mut operation: Pending<B>, whom: Option<u64>) -> Result<B, Failed> {
         let (start, world) = (Instant::now(), self.world());
         let mut roll = Roll::new(state.n_meetings, &world, std::mem::take(&mut state.early));
@@ -240,7 +241,7 @@ impl Mpi {
         }
     }
 
-    /// Reports who is missing, unless a rank before this one does.
+    /// Reports the missing ranks, unless a rank before this one does.
     fn tell_of_wait(&self, waited: Duration, roll: &Roll, whom: Option<u64>) {
         let missing = absent(roll, whom);
         if roll.is_led() || missing.is_empty() {
@@ -257,7 +258,8 @@ impl Mpi {
     fn missing(&self, missing: &[u64]) -> Failed {
         let seconds = self.patience.as_secs_f64();
         let Some(first) = missing.first() else {
-            return self.lost(self.rank, format!("it waited for the others for {seconds} s, though all were there"));
+            return self
+                .lost(self.rank, format!("it waited for the others for {seconds} s, although all were present"));
         };
         let others = match missing.len() {
             1 => String::new(),
@@ -305,8 +307,8 @@ impl Ranks for Mpi {
 }
 
 impl Drop for Mpi {
-    /// Leaves together with the others. A process that panics or has lost a rank skips `MPI_Finalize`, which would wait forever;
-    /// the launcher then ends the others.
+    /// Leaves together with the others. A process that panics or has lost a rank skips `MPI_Finalize`, which would wait
+    /// forever; the launcher then ends the others.
     fn drop(&mut self) {
         if thread::panicking() {
             return;
@@ -316,17 +318,17 @@ impl Drop for Mpi {
         let (is_broken, is_bereft) = (state.is_broken, state.is_bereft);
         drop(state);
         if is_bereft {
-            // Ranks on other hosts cannot see it: they would wait until patience ends.
+            // Ranks on other hosts cannot see the loss; they would wait until patience ends.
             self.world().abort(STATUS);
         }
         if !is_broken {
-            // SAFETY: this is the only place that drops it, and a value is dropped once.
+            // SAFETY: only this line drops it, and a value is dropped once.
             unsafe { ManuallyDrop::drop(&mut self.universe) };
         }
     }
 }
 
-/// Those that did not answer, or the only one that is waited for.
+/// The ranks that did not answer, or the only one to wait for.
 fn absent(roll: &Roll, whom: Option<u64>) -> Vec<u64> {
     whom.map_or_else(|| roll.missing(), |rank| vec![rank])
 }

@@ -1,7 +1,7 @@
-//! Whether the processes of other ranks on this host are alive, and in which state.
+//! Whether the processes of other ranks on this host are alive, and their states.
 //!
-//! Launchers end the other ranks when one is killed, unless they are configured not to, as `srun` is by default. A waiting process then
-//! checks by itself, as far as it can see: on its own host, outside other containers.
+//! If a rank is killed, launchers end the others, unless they are configured otherwise, as `srun` is by default. A
+//! waiting process then checks by itself, as far as it can see: on its own host, outside other containers.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn introduction(host: &str) -> String {
     format!("{pid} {} {host}", started(pid).unwrap_or(0))
 }
 
-/// Places by rank, and the peers of `me` among them.
+/// The location of each rank, and the peers of `me` among them.
 pub(super) fn introduced(texts: &[String], me: u64) -> (Vec<Place>, Peers) {
     let parse = |text: &String| {
         let mut words = text.splitn(3, ' ');
@@ -54,7 +54,7 @@ impl Peers {
         self.0.iter().find(|(_, process)| !process.is_there()).map(|(rank, _)| *rank)
     }
 
-    /// `None` for a rank of another host, and for one that is gone.
+    /// `None` for a rank of another host, and for a rank that is gone.
     pub(super) fn condition(&self, rank: u64) -> Option<Condition> {
         let (_, process) = self.0.iter().find(|(known, _)| *known == rank).filter(|(_, process)| process.is_there())?;
         let tasks = fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?.flatten();
@@ -63,7 +63,7 @@ impl Peers {
     }
 }
 
-/// From the states of its threads.
+/// Derived from the states of its threads.
 fn condition_of(states: &[String]) -> Option<Condition> {
     let conditions = [
         ("T", Condition::Stopped),
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(
             peers.0.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(),
             [1],
-            "one that cannot be seen is not watched"
+            "an invisible process is not observed"
         );
         assert_eq!(peers.gone(), None);
         child.kill().unwrap();
@@ -145,7 +145,7 @@ mod tests {
         };
         let send = |signal| {
             let pid = libc::pid_t::try_from(child.id()).unwrap();
-            // SAFETY: a signal to a child that was not waited for yet, so that nobody else has its number.
+            // SAFETY: a signal to a child that has not been waited for, so no other process has its number.
             assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
         };
         becomes(Some(Condition::Sleeping));

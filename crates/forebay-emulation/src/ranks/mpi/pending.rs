@@ -1,25 +1,25 @@
 //! MPI operations in progress, each with the buffers it reads and writes.
 //!
-//! They are polled: MPI's own waiting takes a whole core, which readers need.
+//! They are polled: MPI's own wait occupies a whole core, which readers need.
 
 use std::ffi::c_int;
 
 use mpi::ffi;
 
-/// MPI counts in 32 bits.
+/// Maximum size of a message; MPI counts in 32 bits.
 pub(super) const PIECE: usize = 1 << 30;
 
 /// Message tag of gathered data.
 const TAG_DATA: c_int = 16;
 
-/// Its buffers live until it has ended; they are leaked if it is abandoned.
+/// An operation whose buffers live until it has ended; they are leaked if it is abandoned.
 pub(super) struct Pending<B> {
     request: ffi::MPI_Request,
     buffers: Option<B>,
 }
 
 impl<B> Pending<B> {
-    /// The buffers' contents must be on the heap, so that they stay in place when `B` is moved.
+    /// The buffers' contents must be on the heap, to stay in place when `B` is moved.
     fn start(mut buffers: B, start: impl FnOnce(&mut B, &mut ffi::MPI_Request)) -> Self {
         // SAFETY: a constant of the MPI library, read only.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
@@ -30,7 +30,7 @@ impl<B> Pending<B> {
     /// Also drives MPI's progress.
     pub(super) fn is_done(&mut self) -> bool {
         let mut flag = 0;
-        // SAFETY: the request was made by `start`, and is set to null by MPI when it has ended, which may be asked again.
+        // SAFETY: the request was made by `start`; MPI sets it to null when it has ended, and null may be tested again.
         unsafe { ffi::MPI_Test(&mut self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
         flag != 0
     }

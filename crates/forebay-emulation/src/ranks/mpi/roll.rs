@@ -1,8 +1,8 @@
-//! Who is at a meeting and who is missing.
+//! Finding the ranks that are present at a meeting and those that are missing.
 //!
-//! An MPI collective does not tell whom it waits for. So a rank that has waited long asks all others, once, whether they are at the
-//! same meeting; those that wait there too answer at once, later ones when they come. Those without an answer are missing. A short
-//! wait costs only a look at the clock.
+//! An MPI collective does not report whom it waits for. So a rank that has waited for long asks all others, once,
+//! whether they are at the same meeting. Ranks that also wait there answer at once, later ones when they arrive. Ranks
+//! without an answer are missing. A short wait only reads the clock.
 
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
@@ -16,14 +16,14 @@ pub(super) struct Roll {
     meeting: i64,
     me: i32,
     is_asked: bool,
-    /// A rank before this one has asked and will report who is missing.
+    /// A rank before this one has asked and will report the missing ranks.
     is_led: bool,
     here: Vec<bool>,
     /// Questions about a later meeting: who asked, and which meeting.
     early: Early,
 }
 
-/// Answered when this rank comes to their meeting.
+/// Answered when this rank reaches their meeting.
 pub(super) type Early = Vec<(i32, i64)>;
 
 impl Roll {

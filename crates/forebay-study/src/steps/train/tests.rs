@@ -29,12 +29,12 @@ fn planned(with: &[(&str, Level)]) -> Plan {
     assert_eq!(work(with).check(), Ok(()));
     let settings = settings(with);
     let places = Places { slow: Place::new("slow"), fast: None, keep: 5 };
-    let on = Stage {
+    let on = StepContext {
         shaped: Some(forebay_storage::Profile::hdd()),
         warmups: 1,
         repeats: 2,
         saves: work(with).route().map(|_| places),
-        ..Stage::default()
+        ..StepContext::default()
     };
     plan(&settings, (!settings.synthetic).then(|| "set".into()), on)
 }
@@ -94,11 +94,11 @@ fn settings_are_named_as_a_study_has_them_and_agree_with_the_places() {
     );
     let said = refused(&[every()]);
     assert_eq!(said, "checkpoint_every needs checkpoints: give checkpoint");
-    assert!(refused(&[("burst", text("optane"))]).starts_with("burst needs checkpoints: "));
+    assert_eq!(refused(&[("burst", text("optane"))]), "burst needs checkpoint");
     let said = refused(&[to("hdd")]);
-    assert_eq!(said, "steps between two checkpoints not given: give checkpoint_every");
+    assert_eq!(said, "checkpoint interval missing: give checkpoint_every");
     let said = refused(&[to("optane → hdd"), every(), ("burst", text("ssd"))]);
-    assert_eq!(said, "\"optane → hdd\" has a burst buffer, and burst says ssd: give one of them");
+    assert_eq!(said, "\"optane → hdd\" names a burst buffer, and so does burst = ssd; omit one");
     assert_eq!(refused(&[to("hdd → hdd"), every()]), "hdd cannot be its own burst buffer; name another tier");
     let said = refused(&[to("hdd"), every(), ("checkpoint_mode", text("burst"))]);
     assert_eq!(said, "burst saves need a burst buffer: give burst");

@@ -7,7 +7,7 @@ use forebay_workload::{Format, Shuffle};
 
 use super::run::{middle, plan};
 use super::*;
-use crate::steps::Stage;
+use crate::steps::StepContext;
 
 fn settings(with: &[(&str, Level)]) -> WorkloadTask {
     let mut settings = WorkloadTask::default();
@@ -38,7 +38,7 @@ fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
         ("cold", Level::Flag(true)),
     ]);
     assert_eq!(settings.check(), Ok(()));
-    let plan = plan(&settings, "data".into(), Path::new("saves"), Stage::default()).unwrap();
+    let plan = plan(&settings, "data".into(), Path::new("saves"), StepContext::default()).unwrap();
     let settings = &plan.settings;
     assert_eq!((settings.all_accelerators(), settings.threshold, settings.cold), (8, Some(0.8), true));
     let workload = plan.workload;
@@ -49,7 +49,7 @@ fn keys_of_the_workload_are_overridden_and_come_to_the_plan() {
 #[test]
 fn what_is_no_workload_or_no_key_of_one_is_refused_by_name() {
     let refused = |settings: &WorkloadTask| settings.check().unwrap_err();
-    assert_eq!(refused(&settings(&[])), "missing workload");
+    assert_eq!(refused(&settings(&[])), "missing `workload`");
     let said = refused(&settings(&[("workload", text("unet4d"))]));
     assert!(said.starts_with("unknown workload \"unet4d\"; built-in workloads: "), "{said}");
     let said = refused(&unet3d(&[("reader.batchsize", Level::Integer(3))]));
@@ -133,10 +133,7 @@ fn batches_that_do_not_fit_into_memory_are_left_out_with_both_sizes() {
     assert_eq!(settings.unfit(Some(Bytes(2 * needed))), None);
     assert_eq!(settings.unfit(None), None, "what is not known leaves nothing out");
     let said = settings.unfit(Some(Bytes(2 * needed - 2))).unwrap();
-    assert_eq!(
-        said,
-        "its batches need 469.8 MB of memory; at most 469.8 MB, half of this machine's memory, may be used"
-    );
+    assert_eq!(said, "its batches need 469.8 MB of memory; the limit is 469.8 MB, half of this machine's memory");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! DLIO's times as a cell: what they come to over all ranks and epochs.
+//! Sums DLIO's times over all ranks and epochs into a cell.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use forebay_units::count;
 use forebay_workload::dlio::{BlockRun, EpochRun, RankRun, Run};
 use forebay_workload::{Workload, metric};
 
-/// Steps an epoch below which DLIO's figure says little.
+/// With fewer steps per epoch, DLIO's AU says little.
 const FEW_STEPS: u64 = 50;
 
 pub(super) fn of(run: &Run) -> WorkloadCell {
@@ -43,7 +43,7 @@ pub(super) fn of(run: &Run) -> WorkloadCell {
     cell
 }
 
-/// The workload's name: the model's, or what it was called by.
+/// The workload's name: that of the model, or the one in the overrides.
 fn name(run: &Run) -> String {
     let model = run.workload.as_ref().map(|workload| workload.model.name.clone()).filter(|name| name != "default");
     model.or_else(|| run.name.clone()).unwrap_or_else(|| "DLIO".to_owned())
@@ -51,7 +51,7 @@ fn name(run: &Run) -> String {
 
 fn of_rank(rank: &RankRun) -> Vec<WorkloadEpoch> {
     let mut epochs: Vec<WorkloadEpoch> = rank.trained().filter_map(|run| epoch(rank.rank, run)).collect();
-    // Without times of day epochs are taken to follow one another.
+    // Without times of day, epochs are placed one after another.
     if rank.trained().any(|run| run.span.is_none()) {
         let mut at_s = 0.0;
         for epoch in &mut epochs {
@@ -62,14 +62,14 @@ fn of_rank(rank: &RankRun) -> Vec<WorkloadEpoch> {
     epochs
 }
 
-/// What an epoch comes to; `None` where not even its steps tell how long it took.
+/// The times of an epoch; `None` if its duration is unknown.
 fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
     let load: Vec<f64> = run.blocks.iter().flat_map(BlockRun::loads_s).collect();
     let compute: Vec<f64> = run.blocks.iter().flat_map(|block| block.compute_s.clone()).collect();
     let eval = run.eval.as_ref();
     let wall_s = run.wall_s()?;
     let saves = run.saves.iter().filter(|save| !save.is_restore);
-    // From 0: the sum of nothing is -0.
+    // Starts at 0, since an empty sum of floats is -0.
     let checkpoint_s = saves.fold(0.0, |sum, save| sum + save.span.seconds());
     let (wait_s, compute_s) = (load.iter().sum::<f64>(), run.compute_s());
     Some(WorkloadEpoch {
@@ -93,7 +93,7 @@ fn epoch(rank: u64, run: &EpochRun) -> Option<WorkloadEpoch> {
     })
 }
 
-/// The utilisation that DLIO wrote for the blocks, by their steps.
+/// The AU that DLIO wrote for the blocks, weighted by their steps.
 fn weighted(blocks: &[BlockRun]) -> Option<f64> {
     let all: Vec<(f64, f64)> =
         blocks.iter().filter_map(|block| Some((block.au?, block.compute_s.len() as f64))).collect();
@@ -101,7 +101,7 @@ fn weighted(blocks: &[BlockRun]) -> Option<f64> {
     (steps > 0.0).then(|| all.iter().map(|(au, steps)| au * steps).sum::<f64>() / steps / 100.0)
 }
 
-/// What the workload says of the setting; a key that is not understood is left out.
+/// The settings of the workload; unknown keys are left out.
 fn settings(cell: &mut WorkloadCell, run: &Run, workload: &Workload) {
     let (dataset, reader) = (&workload.dataset, &workload.reader);
     if run.is_known("dataset.format") {
@@ -110,7 +110,7 @@ fn settings(cell: &mut WorkloadCell, run: &Run, workload: &Workload) {
     if run.is_known("dataset.record_length_bytes") {
         cell.record_length_bytes = dataset.record_length_bytes;
     }
-    // Without a summary the workload tells.
+    // Without a summary, the workload has the value.
     if run.summary.num_files_train.is_none() && run.is_known("dataset.num_files_train") {
         (cell.n_files, cell.samples_per_file) = (dataset.n_files_train, dataset.n_samples_per_file);
     }
@@ -127,7 +127,7 @@ fn warnings(run: &Run, steps: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if (1..FEW_STEPS).contains(&steps) {
         warnings.push(format!(
-            "{} per epoch are few: DLIO leaves out the first one, and with it the loads of all readers; an accelerator sees \
+            "only {} per epoch: DLIO leaves out the first one, and with it the first loads of all readers; an accelerator sees \
              whole epochs",
             count(steps, "step")
         ));
@@ -150,8 +150,8 @@ fn processes(run: &Run) -> Vec<WorkloadRank> {
     run.ranks.iter().map(one).collect()
 }
 
-/// Every checkpoint, saves before restores in each epoch: the slowest rank's time. The shares of ranks belong together by
-/// their numbers, as not every rank need have one.
+/// Every checkpoint, saves before restores in each epoch, with the slowest rank's time. Parts of ranks are matched by
+/// number, since a rank may have none.
 fn saves(run: &Run) -> Vec<WorkloadSave> {
     let bytes = run.summary.checkpoint_size_gib.map_or(0, |gib| (gib * f64::from(1 << 30)) as u64);
     let mut shares: BTreeMap<(u64, bool, u64), Vec<(u64, f64)>> = BTreeMap::new();
@@ -177,16 +177,16 @@ fn totals(run: &Run, epochs: &[WorkloadEpoch], batch: u64) -> WorkloadTotals {
     let sum_of = |rank: &RankRun, of: &dyn Fn(&WorkloadEpoch) -> f64| {
         epochs.iter().filter(|epoch| epoch.accelerator == rank.rank).map(of).sum::<f64>()
     };
-    // Where files are missing, the figures are those of the ranks that are there.
+    // If files are missing, the values are those of the available ranks.
     let accelerators = Some(run.trained().count().max(run.ranks.len()) as u64).filter(|n| *n > 0);
     let accelerators = accelerators.or(run.summary.num_accelerators).unwrap_or(1);
     let wall_s = run.ranks.iter().map(|rank| sum_of(rank, &|epoch| epoch.wall_s)).fold(0.0, f64::max);
     let printed = &run.summary.train;
     let by_epoch: Vec<f64> = epochs.iter().filter_map(|epoch| epoch.au_dlio).collect();
     let mean = |values: &[f64]| metric::mean_and_stdev(values).map(|(mean, _)| mean);
-    // What DLIO would have printed, had it come that far.
+    // The value that DLIO prints at the end of a complete run.
     let again = run.dlio();
-    // As runs of ours are reckoned.
+    // Computed as for forebay's own runs.
     let au = |time: &dyn Fn(&WorkloadEpoch) -> f64| {
         metric::au_mean(run.trained().map(|rank| (sum_of(rank, &|epoch| epoch.compute_s), sum_of(rank, time))))
     };

@@ -1,0 +1,156 @@
+//! Limit and lever of a run: its parts as the model of [`forebay_plan`] wants them, and another concurrency where the run saw only one.
+
+use std::sync::atomic::AtomicBool;
+
+use forebay_measure::Cache;
+use forebay_measure::laps::Part;
+use forebay_measure::usage::cores;
+use forebay_pipeline::Activity;
+use forebay_plan::{Case, Curve, Flags, Run, Spelling, advise};
+use forebay_record::{Baseline, Cause, Disturbed, Lever, Limit};
+
+use super::data::TrainingData;
+use super::lever::{Saving, Stalls};
+use super::trial::{Trained, Trial};
+use crate::explore;
+
+const FLAGS: Spelling = Spelling { threads: |n| format!("--threads {n}"), prefetch: |n| format!("--prefetch {n}") };
+/// A sample that waits for the storage for less than this fraction of its time on a core comes from memory.
+const FROM_MEMORY: f64 = 0.03;
+/// Steps whose times are repeated in the model.
+const MOST_STEPS: usize = 1_024;
+/// Waits below this fraction of a run need no other concurrency to be explained.
+const WORTH: f64 = 0.02;
+
+/// Measured for a run to be explained.
+pub(super) struct Observed<'a> {
+    pub(super) trial: &'a Trial<'a>,
+    pub(super) run: &'a Trained,
+    pub(super) baseline: Option<Baseline>,
+    /// Of the repeats' run times.
+    pub(super) spread: Option<f64>,
+    /// What other programs took of the machine in a kept repeat, where that was too much.
+    pub(super) disturbed: Option<Disturbed>,
+}
+
+/// `None` for a limit where nothing was read.
+pub(super) fn advice(observed: &Observed<'_>, cancel: &AtomicBool) -> (Option<Limit>, Lever) {
+    let Observed { trial, run, .. } = observed;
+    let wall_s = run.totals.wall_s - run.totals.validate_s;
+    let (limit, lever) = match &trial.data {
+        None => {
+            (None, Lever { name: "none".to_owned(), advice: "nothing was read".to_owned(), wall_s, ..Lever::default() })
+        }
+        Some(data) => {
+            let (limit, lever) = observed.saves().unwrap_or_else(|| observed.model(data, cancel));
+            (Some(limit), lever)
+        }
+    };
+    // Validation is no part of the model and stays as it is.
+    let whole = |lever: Lever| Lever { wall_s: lever.wall_s + run.totals.validate_s, ..lever };
+    let runner_up = lever.runner_up.clone().map(|second| Box::new(whole(*second)));
+    (limit, Lever { runner_up, ..whole(lever) })
+}
+
+impl Observed<'_> {
+    fn wall_s(&self) -> f64 {
+        self.run.totals.wall_s - self.run.totals.validate_s
+    }
+
+    fn saves(&self) -> Option<(Limit, Lever)> {
+        let Self { trial, run, .. } = self;
+        trial.plan.saves.as_ref()?;
+        let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
+        let saving = Saving::of(trial.plan, run.totals.checkpoint_s, saves);
+        let waits_s = run.totals.wait_s - run.totals.first_wait_s;
+        Stalls { wall_s: self.wall_s(), waits_s }.lever(saving)
+    }
+
+    fn model(&self, data: &TrainingData, cancel: &AtomicBool) -> (Limit, Lever) {
+        let (trial, run) = (self.trial, self.run);
+        let cpu_s = self.cpu_s();
+        let storage = self.storage(data, cpu_s, cancel);
+        let case = Case {
+            batch: trial.plan.settings.batch,
+            steps: run.totals.n_steps,
+            cores: cores() as f64,
+            storage,
+            cpu: vec![(trial.threads, cpu_s)],
+            weights: explore::weights(&data.source),
+            read_by_size: explore::READ_BY_SIZE,
+            step_s: self.steps_s(),
+            between_s: self.between_s(),
+            consumer_threads: trial.kind.threads_on_cores(),
+            start_s: 0.0,
+        };
+        let advice = advise(&case, &self.measured(), FLAGS, &[]);
+        (advice.limit, advice.lever)
+    }
+
+    fn measured(&self) -> Run {
+        let (trial, run) = (self.trial, self.run);
+        let times = run.stats.as_ref().map(|stats| stats.worker_time).unwrap_or_default();
+        let scheduled = run.stats.as_ref().and_then(|stats| stats.scheduled).unwrap_or_default();
+        let decoding_s = (times.ns(Activity::Decoding) + times.ns(Activity::Resizing)) as f64 / 1e9;
+        let on_core_s = scheduled.running_ns as f64 / 1e9;
+        Run {
+            flags: Flags { threads: trial.threads, prefetch: trial.plan.settings.made_ahead() },
+            wall_s: self.wall_s(),
+            spread: self.spread,
+            wait_s: run.totals.wait_s,
+            order_s: run.totals.stall_by_cause.get(&Cause::Order).copied().unwrap_or(0.0),
+            decode_share: if on_core_s > 0.0 { (decoding_s / on_core_s).min(1.0) } else { 1.0 },
+            disturbed: self.disturbed,
+        }
+    }
+
+    /// Samples that the workers made.
+    fn n_samples(&self) -> f64 {
+        (self.run.totals.images + self.run.totals.failed).max(1) as f64
+    }
+
+    /// By the scheduler's count, or by the workers' own clock where the kernel does not count.
+    fn cpu_s(&self) -> f64 {
+        let Some(stats) = &self.run.stats else { return 0.0 };
+        let by_clock = self.run.work.decode / 1e9;
+        stats.scheduled.map_or(by_clock, |scheduled| scheduled.running_ns as f64 / 1e9) / self.n_samples()
+    }
+
+    /// `None` when samples come from memory.
+    fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> Option<Curve> {
+        let (trial, run) = (self.trial, self.run);
+        let blocked_s = run.work.storage / 1e9 / self.n_samples();
+        if blocked_s < FROM_MEMORY * cpu_s {
+            return None;
+        }
+        if let Some(profile) = &trial.plan.tier {
+            return explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples());
+        }
+        // What the run itself saw: so many threads, each blocked so long.
+        let seen = || explore::seen(trial.threads, blocked_s);
+        let waits_s = run.totals.wait_s - run.totals.first_wait_s;
+        if waits_s < WORTH * self.wall_s() {
+            return seen();
+        }
+        let is_cold = trial.plan.settings.cache() == Cache::Cold;
+        let takes = run.totals.images as f64 / run.totals.compute_s.max(1e-9);
+        let enough = 2.0 * takes.min(cores() as f64 / cpu_s.max(1e-9));
+        explore::measure(&data.source, is_cold, enough, cancel).or_else(seen)
+    }
+
+    /// A network on the workers' cores takes longer the more they work: its steps alone are what the model needs.
+    fn steps_s(&self) -> Vec<f64> {
+        let shares_cores = self.trial.kind.threads_on_cores() > 0;
+        match self.baseline.filter(|_| shares_cores) {
+            Some(baseline) => vec![baseline.step_s],
+            None => {
+                self.run.driven.steps.iter().take(MOST_STEPS).map(|step| step.parts.seconds(Part::Compute)).collect()
+            }
+        }
+    }
+
+    fn between_s(&self) -> f64 {
+        let totals = &self.run.totals;
+        (totals.copy_s + totals.checkpoint_s + totals.other_s) / totals.n_steps.max(1) as f64
+    }
+}

@@ -1,0 +1,303 @@
+//! The limit of a run and the change that would help most.
+//!
+//! Both follow from the model, not from what the workers were seen doing: a change is simulated, and its gain is the difference. A change
+//! counts only if its gain exceeds the error of the prediction. Of two changes the one that costs the user less comes first: flags, then
+//! another format of the data, then other hardware.
+
+mod evidence;
+
+use forebay_record::{Change as NewValue, Disturbed, Lever, Limit};
+
+use crate::case::{Case, Flags};
+
+/// A model that misses the run it was made from by more than this fraction does not explain it.
+const EXPLAINED: f64 = 0.30;
+/// Starts and ends of threads and of the clock, in seconds: below this the model need not agree.
+const EXPLAINED_S: f64 = 0.015;
+/// A change that saves less than this fraction of the run is none.
+const WORTH: f64 = 0.02;
+/// Threads and batches that gain less than this are not worth their memory.
+const KNEE: f64 = 0.02;
+/// The model's own error, of the time that the consumer does not compute.
+const MODEL_ERROR: f64 = 0.04;
+/// A change of flags that leaves less than this fraction of the avoidable time makes the flag the limit, not the hardware.
+const MOSTLY: f64 = 0.5;
+const MOST_PREFETCH: usize = 16;
+/// Beyond this many times the cores more threads serve only requests.
+const DECODERS_PER_CORE: usize = 2;
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub flags: Flags,
+    /// Without validation, in seconds.
+    pub wall_s: f64,
+    /// Half the range of repeats over their median; `None` for a single run.
+    pub spread: Option<f64>,
+    /// Seconds that the consumer waited.
+    pub wait_s: f64,
+    /// Seconds that the consumer waited for a sample ahead in order.
+    pub order_s: f64,
+    /// Fraction of the time on a core that is decoding and resizing.
+    pub decode_share: f64,
+    /// What other programs took of the machine meanwhile, where that was too much.
+    pub disturbed: Option<Disturbed>,
+}
+
+/// How the command spells its flags.
+#[derive(Debug, Clone, Copy)]
+pub struct Spelling {
+    pub threads: fn(usize) -> String,
+    pub prefetch: fn(usize) -> String,
+}
+
+/// The same data in another format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reformat {
+    pub name: &'static str,
+    pub advice: String,
+    pub case: Case,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    pub limit: Limit,
+    pub lever: Lever,
+}
+
+struct Model<'a> {
+    case: &'a Case,
+    run: &'a Run,
+    spelling: Spelling,
+    ideal_s: f64,
+    /// What the simulation makes of the run itself.
+    fitted_s: f64,
+}
+
+/// A change with its predicted run time.
+struct Change {
+    name: &'static str,
+    advice: String,
+    /// The setting and its value, where a flag does it.
+    flag: Option<(&'static str, usize)>,
+    wall_s: f64,
+    is_bound: bool,
+}
+
+/// Names limit and lever of a run.
+pub fn advise(case: &Case, run: &Run, spelling: Spelling, reformats: &[Reformat]) -> Advice {
+    let model = Model {
+        case,
+        run,
+        spelling,
+        ideal_s: case.ideal_s().min(run.wall_s),
+        fitted_s: case.predict(run.flags).wall_s,
+    };
+    model.advice(reformats)
+}
+
+/// The flags with the least predicted time, as few threads and batches as that takes.
+pub fn best_flags(case: &Case, now: Flags) -> Flags {
+    let threads = threads(case, now.threads);
+    let prefetch = [0, 1, 2, 4, 8, MOST_PREFETCH, now.prefetch];
+    let all = threads.iter().flat_map(|n| prefetch.map(|prefetch| Flags { threads: *n, prefetch }));
+    let timed: Vec<(Flags, f64)> = all.map(|flags| (flags, case.predict(flags).wall_s)).collect();
+    let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
+    let enough = timed.into_iter().filter(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE));
+    enough.map(|(flags, _)| flags).min_by_key(|flags| (flags.threads, flags.prefetch)).unwrap_or(now)
+}
+
+/// Thread counts that the model can speak of.
+fn threads(case: &Case, now: usize) -> Vec<usize> {
+    let most = match &case.storage {
+        Some(curve) => (curve.known_to() as usize).max(now),
+        None => (case.cores as usize * DECODERS_PER_CORE).max(now),
+    };
+    let mut all: Vec<usize> = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= most).collect();
+    all.extend([now, (case.cores as usize).clamp(1, most)]);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+impl Model<'_> {
+    fn advice(&self, reformats: &[Reformat]) -> Advice {
+        let waits = self.run.wall_s - self.ideal_s;
+        if self.run.wait_s < WORTH * self.run.wall_s || waits < WORTH * self.run.wall_s {
+            return Advice { limit: self.accelerator(), lever: self.none() };
+        }
+        if !self.explains() {
+            return self.unexplained();
+        }
+        let mut levers = self.levers(reformats).into_iter();
+        let first = levers.next();
+        let runner_up = levers.next().map(|change| Box::new(self.lever(change)));
+        let lever = match first {
+            Some(change) => Lever { runner_up, ..self.lever(change) },
+            None => self.lost(),
+        };
+        Advice { limit: self.limit(), lever }
+    }
+
+    /// Whether the model gives the time that was measured.
+    fn explains(&self) -> bool {
+        let off = (self.fitted_s - self.run.wall_s).abs();
+        off <= EXPLAINED * self.run.wall_s || off <= EXPLAINED_S
+    }
+
+    /// The part beyond the consumer's own time is scaled by what the model missed of it in the run.
+    fn corrected(&self, predicted_s: f64) -> f64 {
+        let (measured, fitted) = (self.run.wall_s - self.ideal_s, self.fitted_s - self.ideal_s);
+        let scale = if fitted > 0.0 && measured > 0.0 { (measured / fitted).clamp(0.5, 2.0) } else { 1.0 };
+        self.ideal_s + (predicted_s - self.ideal_s).max(0.0) * scale
+    }
+
+    fn predict(&self, case: &Case, flags: Flags) -> f64 {
+        self.corrected(case.predict(flags).wall_s)
+    }
+
+    /// Half the width of a prediction's interval.
+    fn error_s(&self, wall_s: f64) -> f64 {
+        let fit = (self.fitted_s / self.run.wall_s - 1.0).abs() / 2.0;
+        let curve = self.case.storage.as_ref().map_or(0.0, |curve| 2.0 * curve.error());
+        let spread = self.run.spread.unwrap_or(0.0);
+        let relative = [MODEL_ERROR, fit, curve, spread].iter().map(|part| part * part).sum::<f64>().sqrt();
+        // The consumer's own time is known; what a change cannot move is not in doubt.
+        relative * (wall_s - self.ideal_s).max(self.run.wall_s - wall_s).max(0.0)
+    }
+
+    fn is_proven(&self, change: &Change) -> bool {
+        let gain = self.run.wall_s - change.wall_s;
+        gain > WORTH * self.run.wall_s && gain > self.error_s(change.wall_s)
+    }
+
+    /// Those that help, the first choice first.
+    fn levers(&self, reformats: &[Reformat]) -> Vec<Change> {
+        let flags: Vec<Change> = [self.more_threads(), self.deeper_prefetch()].into_iter().flatten().collect();
+        let formats = reformats.iter().map(|other| Change {
+            name: other.name,
+            advice: other.advice.clone(),
+            flag: None,
+            wall_s: self.predict(&other.case, self.run.flags),
+            is_bound: false,
+        });
+        [flags, formats.collect(), self.hardware()]
+            .into_iter()
+            .flat_map(|mut class| {
+                class.retain(|change| self.is_proven(change));
+                class.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
+                class
+            })
+            .collect()
+    }
+
+    fn more_threads(&self) -> Option<Change> {
+        let flags = |threads| Flags { threads, ..self.run.flags };
+        let timed: Vec<(usize, f64)> = threads(self.case, self.run.flags.threads)
+            .into_iter()
+            .map(|n| (n, self.predict(self.case, flags(n))))
+            .collect();
+        let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
+        let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
+        let why = match n > self.run.flags.threads {
+            false => "fewer threads get in each other's way less",
+            true if self.waits_for_storage() => "more requests in flight",
+            true => "use more cores",
+        };
+        let advice = format!("{}: {why}", (self.spelling.threads)(n));
+        (n != self.run.flags.threads).then_some(Change {
+            name: "threads",
+            advice,
+            flag: Some(("threads", n)),
+            wall_s,
+            is_bound: false,
+        })
+    }
+
+    fn deeper_prefetch(&self) -> Option<Change> {
+        let now = self.run.flags.prefetch;
+        let deeper = [1, 2, 4, 8, MOST_PREFETCH].into_iter().filter(|n| *n > now);
+        let flags = |prefetch| Flags { prefetch, ..self.run.flags };
+        let timed: Vec<(usize, f64)> = deeper.map(|n| (n, self.predict(self.case, flags(n)))).collect();
+        let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
+        let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
+        let why = match now {
+            0 => "make the next batch while this one is computed",
+            _ => "more batches ahead even out steps and samples that take longer",
+        };
+        Some(Change {
+            name: "prefetch",
+            advice: format!("{}: {why}", (self.spelling.prefetch)(n)),
+            flag: Some(("prefetch", n)),
+            wall_s,
+            is_bound: false,
+        })
+    }
+
+    fn hardware(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if self.case.storage.is_some() {
+            changes.push(Change {
+                name: "storage",
+                advice: "faster storage; no flag helps more".to_owned(),
+                flag: None,
+                wall_s: self.predict(&self.without_storage(), self.run.flags),
+                is_bound: true,
+            });
+        }
+        changes.push(Change {
+            name: "decode",
+            advice:
+                "more or faster cores, smaller images, or images decoded beforehand (forebay data pack --to tensor)"
+                    .to_owned(),
+            flag: None,
+            wall_s: self.predict(&self.without_decoding(), self.run.flags),
+            is_bound: true,
+        });
+        changes
+    }
+
+    fn without_storage(&self) -> Case {
+        Case { storage: None, ..self.case.clone() }
+    }
+
+    fn without_decoding(&self) -> Case {
+        let left = 1.0 - self.run.decode_share.clamp(0.0, 1.0);
+        Case { cpu: self.case.cpu.iter().map(|(n, s)| (*n, s * left)).collect(), ..self.case.clone() }
+    }
+
+    /// Whether a sample waits for the storage longer than it runs.
+    fn waits_for_storage(&self) -> bool {
+        let n = self.run.flags.threads as f64;
+        self.case.storage.as_ref().is_some_and(|curve| n / curve.rate(n) > self.case.cpu_s(self.run.flags.threads))
+    }
+
+    fn lever(&self, change: Change) -> Lever {
+        let wall_s = change.wall_s.min(self.run.wall_s);
+        Lever {
+            name: change.name.to_owned(),
+            advice: change.advice,
+            saves_s: self.run.wall_s - wall_s,
+            wall_s,
+            error_s: (!change.is_bound).then(|| self.error_s(wall_s)),
+            is_bound: change.is_bound,
+            runner_up: None,
+            setting: change.flag.map(|(setting, n)| NewValue { setting: setting.to_owned(), value: n as u64 }),
+        }
+    }
+
+    fn plain(&self, name: &str, advice: &str) -> Lever {
+        Lever { name: name.to_owned(), advice: advice.to_owned(), wall_s: self.run.wall_s, ..Lever::default() }
+    }
+
+    fn none(&self) -> Lever {
+        self.plain("none", "the accelerator is the limit")
+    }
+
+    fn lost(&self) -> Lever {
+        self.plain("none", "no change is predicted to help beyond the error of the prediction")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The limit, with the facts it rests on.
+
+use forebay_record::{Lever, Limit, Taken};
+
+use super::{Advice, Flags, MOSTLY, Model, WORTH, best_flags};
+
+impl Model<'_> {
+    pub(super) fn accelerator(&self) -> Limit {
+        let evidence = format!("it waited {} of the time", percent(self.run.wait_s / self.run.wall_s));
+        Limit { name: "accelerator".to_owned(), evidence: vec![evidence] }
+    }
+
+    /// What was measured does not follow from the parts: other programs, or a few slow samples.
+    pub(super) fn unexplained(&self) -> Advice {
+        let fit = format!(
+            "the run took {:.2} s; its reads, decoding and steps explain {:.2} s",
+            self.run.wall_s, self.fitted_s
+        );
+        let (name, why, advice) = if let Some(disturbed) = self.run.disturbed {
+            let name = if matches!(disturbed.taken, Taken::Processors | Taken::Steal) { "cores" } else { "unknown" };
+            (name, disturbed.cause(), "run it while no other program uses the machine")
+        } else if self.run.order_s > MOSTLY * self.run.wait_s {
+            let why = format!("{:.2} s of the wait were for a sample ahead in order", self.run.order_s);
+            ("order", why, "find the slow samples, or prepare more batches ahead")
+        } else {
+            let why = "no single cause explains the difference".to_owned();
+            ("unknown", why, "cannot be told from this run: repeat it on a quiet machine with --repeats 3")
+        };
+        let lever = match name {
+            "order" => self
+                .plain("order", &format!("{advice}: {}", (self.spelling.prefetch)(2 * self.run.flags.prefetch.max(1)))),
+            _ => self.plain(if name == "cores" { "cores" } else { "unknown" }, advice),
+        };
+        Advice {
+            limit: Limit { name: name.to_owned(), evidence: vec![why, fit] },
+            lever: Lever { is_bound: true, ..lever },
+        }
+    }
+
+    /// What the model says holds the run up most.
+    pub(super) fn limit(&self) -> Limit {
+        let now = self.run.flags;
+        let gain = |wall_s: f64| self.run.wall_s - wall_s;
+        let threads =
+            self.more_threads().filter(|change| self.is_proven(change)).map_or(0.0, |change| gain(change.wall_s));
+        let prefetch =
+            self.deeper_prefetch().filter(|change| self.is_proven(change)).map_or(0.0, |change| gain(change.wall_s));
+        let best = best_flags(self.case, now);
+        let by_flags = gain(self.predict(self.case, best));
+        let avoidable = self.run.wall_s - self.ideal_s;
+        let name = if by_flags >= MOSTLY * avoidable && threads.max(prefetch) > 0.0 {
+            match threads >= prefetch {
+                true if self.waits_for_storage() => "latency",
+                true => "threads",
+                false => "prefetch",
+            }
+        } else {
+            let storage = self.case.storage.as_ref().map_or(0.0, |_| gain(self.predict(&self.without_storage(), best)));
+            let decode = gain(self.predict(&self.without_decoding(), best));
+            match (storage > decode, storage.max(decode) > WORTH * self.run.wall_s) {
+                (_, false) => "unknown",
+                (true, true) => "storage",
+                (false, true) => "decode",
+            }
+        };
+        Limit { name: name.to_owned(), evidence: self.evidence(best) }
+    }
+
+    fn evidence(&self, best: Flags) -> Vec<String> {
+        let Flags { threads, .. } = self.run.flags;
+        let mut facts = Vec::new();
+        if let Some(curve) = &self.case.storage {
+            let (now, most) = (curve.rate(threads as f64), curve.known_to());
+            facts.push(format!(
+                "the storage delivers {now:.0} samples/s with {threads} in flight and {:.0} with {most:.0}",
+                curve.rate(most)
+            ));
+        } else {
+            facts.push("samples came from memory".to_owned());
+        }
+        let cpu_s = self.case.cpu_s(threads);
+        if cpu_s > 0.0 {
+            let cores = self.case.cores;
+            facts.push(format!(
+                "a sample takes {:.2} ms on a core; {cores:.0} cores process {:.0}/s",
+                cpu_s * 1e3,
+                cores / cpu_s
+            ));
+        }
+        let takes = self.case.steps as f64 * self.case.batch as f64 / self.ideal_s;
+        if takes.is_finite() {
+            facts.push(format!("the accelerator consumes {takes:.0}/s"));
+        }
+        if best != self.run.flags {
+            facts.push(format!(
+                "best flags by the model: {} {}",
+                (self.spelling.threads)(best.threads),
+                (self.spelling.prefetch)(best.prefetch)
+            ));
+        }
+        facts
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

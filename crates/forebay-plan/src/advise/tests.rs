@@ -1,0 +1,111 @@
+use forebay_record::Taken;
+
+use super::*;
+use crate::curve::{Curve, Point};
+
+const FLAGS: Spelling = Spelling { threads: |n| format!("--threads {n}"), prefetch: |n| format!("--prefetch {n}") };
+
+fn disk(points: &[(f64, f64)]) -> Option<Curve> {
+    Curve::new(points.iter().map(|(in_flight, per_s)| Point { in_flight: *in_flight, per_s: *per_s, error: 0.0 }))
+}
+
+/// A network file system of 4 ms per request, eight in flight measured.
+fn far() -> Option<Curve> {
+    disk(&[(1.0, 250.0), (2.0, 500.0), (4.0, 1_000.0), (8.0, 2_000.0)])
+}
+
+fn case(storage: Option<Curve>) -> Case {
+    Case { batch: 16, steps: 18, cores: 2.0, storage, cpu: vec![(1, 0.001)], step_s: vec![0.010], ..Case::default() }
+}
+
+fn run(case: &Case, threads: usize, prefetch: usize) -> Run {
+    let flags = Flags { threads, prefetch };
+    let ran = case.predict(flags);
+    Run {
+        flags,
+        wall_s: ran.wall_s,
+        spread: None,
+        wait_s: ran.wait_s,
+        order_s: 0.0,
+        decode_share: 0.9,
+        disturbed: None,
+    }
+}
+
+fn advised(case: &Case, threads: usize, prefetch: usize) -> (String, String, String) {
+    let Advice { limit, lever } = advise(case, &run(case, threads, prefetch), FLAGS, &[]);
+    (limit.name, lever.name, lever.advice)
+}
+
+#[test]
+fn few_requests_in_flight_are_the_limit_and_not_the_storage() {
+    let case = case(far());
+    let (limit, lever, advice) = advised(&case, 1, 1);
+    assert_eq!((limit.as_str(), lever.as_str()), ("latency", "threads"));
+    assert!(advice.starts_with("--threads 8: more requests in flight"), "{advice}");
+}
+
+#[test]
+fn storage_that_gives_no_more_is_the_limit() {
+    let case = case(disk(&[(1.0, 200.0), (8.0, 210.0), (32.0, 210.0)]));
+    let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), FLAGS, &[]);
+    assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.is_bound), ("storage", "storage", true));
+}
+
+#[test]
+fn a_missing_prefetch_is_the_limit_where_work_and_steps_alternate() {
+    let slow = Case { step_s: vec![0.040], ..case(far()) };
+    let (limit, lever, advice) = advised(&slow, 8, 0);
+    assert_eq!((limit.as_str(), lever.as_str()), ("prefetch", "prefetch"));
+    assert!(advice.starts_with("--prefetch 1"), "{advice}");
+}
+
+#[test]
+fn cores_that_all_decode_are_the_limit() {
+    let case = Case { cpu: vec![(1, 0.004)], ..case(None) };
+    assert_eq!(advised(&case, 2, 1).0, "decode");
+    assert_eq!(advised(&case, 1, 1).0, "threads");
+}
+
+#[test]
+fn an_accelerator_that_does_not_wait_is_the_limit() {
+    let case = Case { step_s: vec![0.5], ..case(None) };
+    let (limit, lever, _) = advised(&case, 2, 1);
+    assert_eq!((limit.as_str(), lever.as_str()), ("accelerator", "none"));
+}
+
+#[test]
+fn a_run_that_the_model_does_not_explain_gets_no_lever() {
+    let case = case(far());
+    let mut run = run(&case, 8, 1);
+    run.wall_s *= 2.0;
+    run.wait_s += run.wall_s / 2.0;
+    let Advice { limit, lever } = advise(&case, &run, FLAGS, &[]);
+    assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.saves_s), ("unknown", "unknown", 0.0));
+    let crowded = Run { disturbed: Some(Disturbed { repeats: 1, taken: Taken::Processors, share: 0.5 }), ..run };
+    assert_eq!(advise(&case, &crowded, FLAGS, &[]).limit.name, "cores");
+}
+
+#[test]
+fn the_best_flags_take_no_more_threads_and_batches_than_they_need() {
+    let slow = Case { step_s: vec![0.100], steps: 90, ..case(far()) };
+    assert_eq!(best_flags(&slow, Flags { threads: 32, prefetch: 16 }), Flags { threads: 1, prefetch: 1 });
+}
+
+#[test]
+fn predictions_are_those_of_arithmetic() {
+    // 288 samples at 250/s, then the core and a last step: reads of one thread do not overlap with its decoding.
+    let one = case(far()).predict(Flags { threads: 1, prefetch: 1 });
+    assert!((one.wall_s - (288.0 * 0.005 + 0.010)).abs() < 1e-6, "{one:?}");
+    let none = case(far()).predict(Flags { threads: 1, prefetch: 0 });
+    assert!((none.wall_s - 18.0 * (16.0 * 0.005 + 0.010)).abs() < 1e-6, "{none:?}");
+    assert!((none.wait_s - 18.0 * 16.0 * 0.005).abs() < 1e-6);
+}
+
+#[test]
+fn a_long_run_is_extrapolated_from_its_steady_part() {
+    let long = Case { steps: 100_000, ..case(far()) };
+    let short = Case { steps: 90, ..case(far()) };
+    let per_step = |case: &Case| case.predict(Flags { threads: 4, prefetch: 1 }).wall_s / case.steps as f64;
+    assert!((per_step(&long) / per_step(&short) - 1.0).abs() < 0.02);
+}

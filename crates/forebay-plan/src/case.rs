@@ -1,0 +1,94 @@
+//! What a run showed of its pipeline and its consumer.
+
+use crate::curve::Curve;
+use crate::simulate::{Outcome, simulate};
+
+/// Settings that a flag changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flags {
+    pub threads: usize,
+    pub prefetch: usize,
+}
+
+/// A pipeline and its consumer in numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Samples per step.
+    pub batch: usize,
+    pub steps: u64,
+    /// Cores that the pipeline and the consumer share.
+    pub cores: f64,
+    /// Samples per second by requests in flight; `None` when samples come from memory.
+    pub storage: Option<Curve>,
+    /// Seconds on a core per sample, by the number of threads that it was measured with.
+    pub cpu: Vec<(usize, f64)>,
+    /// Relative costs of the samples in order, with mean 1; all the same when empty.
+    pub weights: Vec<f64>,
+    /// Fraction of a read's time that grows with the size of its sample.
+    pub read_by_size: f64,
+    /// Seconds of the consumer per step, repeated as needed.
+    pub step_s: Vec<f64>,
+    /// Seconds between two steps: copies, checkpoints, bookkeeping.
+    pub between_s: f64,
+    /// Threads that the consumer computes with on the same cores; 0 for a device of its own.
+    pub consumer_threads: usize,
+    /// Seconds before the first sample is claimed.
+    pub start_s: f64,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            batch: 1,
+            steps: 1,
+            cores: 1.0,
+            storage: None,
+            cpu: Vec::new(),
+            weights: Vec::new(),
+            read_by_size: 0.0,
+            step_s: Vec::new(),
+            between_s: 0.0,
+            consumer_threads: 0,
+            start_s: 0.0,
+        }
+    }
+}
+
+impl Case {
+    /// The run with other settings.
+    pub fn predict(&self, flags: Flags) -> Outcome {
+        simulate(self, flags)
+    }
+
+    /// The run with a consumer that never waits.
+    pub fn ideal_s(&self) -> f64 {
+        let steps: f64 = (0..self.steps.min(4_096) as usize).map(|i| self.step_s(i)).sum();
+        let scale = self.steps as f64 / self.steps.clamp(1, 4_096) as f64;
+        steps * scale + self.steps as f64 * self.between_s
+    }
+
+    pub(crate) fn step_s(&self, step: usize) -> f64 {
+        if self.step_s.is_empty() { 0.0 } else { self.step_s[step % self.step_s.len()] }
+    }
+
+    pub(crate) fn weight(&self, sample: usize) -> f64 {
+        if self.weights.is_empty() { 1.0 } else { self.weights[sample % self.weights.len()] }
+    }
+
+    pub(crate) fn read_weight(&self, weight: f64) -> f64 {
+        1.0 + self.read_by_size * (weight - 1.0)
+    }
+
+    /// Threads beyond the cores wait for one, which the simulation sees to; they need no longer on it.
+    pub(crate) fn cpu_s(&self, threads: usize) -> f64 {
+        let threads = (threads as f64).min(self.cores.max(1.0));
+        let at = |(n, _): &(usize, f64)| (*n as f64).min(self.cores.max(1.0));
+        let below = self.cpu.iter().filter(|point| at(point) <= threads).max_by(|a, b| at(a).total_cmp(&at(b)));
+        let above = self.cpu.iter().filter(|point| at(point) >= threads).min_by(|a, b| at(a).total_cmp(&at(b)));
+        match (below, above) {
+            (Some(a), Some(b)) if at(b) > at(a) => a.1 + (b.1 - a.1) * (threads - at(a)) / (at(b) - at(a)),
+            (Some(point), _) | (None, Some(point)) => point.1,
+            (None, None) => 0.0,
+        }
+    }
+}
