@@ -42,6 +42,9 @@ impl Limit {
 
 /// Above this share of the workers' busy time, one of storage and decoding is the limit.
 const CLEAR: f64 = 0.6;
+/// Where reading alone is faster than with decoding by more than the first factor, storage is not the limit; below the second it is.
+const READS_FASTER: f64 = 1.3;
+const READS_ALIKE: f64 = 1.1;
 /// Above this share of all cores, the processor is.
 const BUSY: f64 = 0.85;
 
@@ -51,8 +54,8 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
     let storage = sum(&["opening", "reading", "waiting_for_bytes"]);
     let decoding = sum(&["decoding", "resizing"]);
     let cores_busy = cell.cpu_s_per_1000 * cell.images_per_s / 1000.0;
+    let from_memory = cell.medium.cache == Some(CacheState::Warm) && cell.medium.tier.is_none();
     if cell.read_only {
-        let from_memory = cell.medium.cache == Some(CacheState::Warm) && cell.medium.tier.is_none();
         return match n_cores {
             _ if from_memory => Limit::Memory,
             n if n > 0 && cores_busy >= BUSY * n as f64 => Limit::Processor,
@@ -63,7 +66,8 @@ pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
     if !share.is_finite() {
         return Limit::Unknown;
     }
-    if n_cores > 0 && cores_busy >= BUSY * n_cores as f64 {
+    // What comes from memory waits for no storage, whatever the workers' clocks say: threads without a core look as if they read.
+    if from_memory || (n_cores > 0 && cores_busy >= BUSY * n_cores as f64) {
         return Limit::Decoding;
     }
     // Threads beyond the cores wait for their turn while they decode, which only looks like decoding.
@@ -136,9 +140,33 @@ pub(crate) fn places<'a>(run: &'a Run<'a>) -> Vec<Place<'a>> {
         by_key.entry(key).or_default().push((cell, ingest));
     }
     let mut places: Vec<Place<'_>> = order.iter().map(|key| place(run, &by_key[key])).collect();
+    cross_check(&mut places);
     let order = Order::of(run);
     places.sort_by(|a, b| a.read_only.cmp(&b.read_only).then_with(|| order.compare(a.best.0, b.best.0)));
     places
+}
+
+/// The rate of reading alone outweighs what workers were seen doing: the two must not contradict each other in one table.
+fn cross_check(places: &mut [Place<'_>]) {
+    let alone = |levels: &Levels| {
+        let mut levels = levels.clone();
+        levels.insert("read_only".to_owned(), Level::Flag(true));
+        levels
+    };
+    let rates: Vec<(Levels, f64)> = places
+        .iter()
+        .filter(|place| place.read_only)
+        .map(|place| (alone(&place.levels), place.best.1.images_per_s))
+        .collect();
+    for place in places.iter_mut().filter(|place| !place.read_only) {
+        let wanted = alone(&place.levels);
+        let Some((_, reads)) = rates.iter().find(|(levels, _)| *levels == wanted) else { continue };
+        match reads / place.best.1.images_per_s {
+            ratio if ratio > READS_FASTER => place.limit = Limit::Decoding,
+            ratio if ratio < READS_ALIKE => place.limit = Limit::Storage,
+            _ => place.limit = Limit::Both,
+        }
+    }
 }
 
 fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<'a> {

@@ -37,13 +37,15 @@ pub(super) struct Observed<'a> {
 pub(super) fn advice(observed: &Observed<'_>, cancel: &AtomicBool) -> (Option<Limit>, Lever) {
     let Observed { trial, run, .. } = observed;
     let wall_s = run.totals.wall_s - run.totals.validate_s;
-    let (limit, lever) = match &trial.data {
-        None => {
-            (None, Lever { name: "none".to_owned(), advice: "nothing was read".to_owned(), wall_s, ..Lever::default() })
-        }
-        Some(data) => {
-            let (limit, lever) = observed.saves().unwrap_or_else(|| observed.model(data, cancel));
+    let (limit, lever) = match (observed.saves(), &trial.data) {
+        (Some((limit, lever)), _) => (Some(limit), lever),
+        (None, Some(data)) => {
+            let (limit, lever) = observed.model(data, cancel);
             (Some(limit), lever)
+        }
+        (None, None) => {
+            let advice = "nothing was read".to_owned();
+            (None, Lever { name: "none".to_owned(), advice, wall_s, ..Lever::default() })
         }
     };
     // Validation is no part of the model and stays as it is.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{ByCause, Cause, Lever, StudyCell, TrainCell, TrainTotals};
+use forebay_record::{Baseline, ByCause, Cause, Lever, Limit, StudyCell, TrainCell, TrainTotals};
 use forebay_units::{count, group_digits};
 
 use crate::level;
@@ -65,9 +65,12 @@ fn of_one(cell: &TrainCell) -> String {
         return format!("The accelerator is the limit: AU is {au}{}.", rest(totals));
     }
     format!(
-        "The accelerator waited for data {} of the time (main cause: {}). AU is {au}.",
+        "The accelerator waited for data {} of the time ({}). AU is {au}.",
         percent(totals.wait_s / totals.wall_s),
-        cause(cell)
+        match cell.limit.as_ref().filter(|limit| limit.name != "unknown").and_then(|limit| limit_name(&limit.name)) {
+            Some(limit) => format!("limit: {limit}"),
+            None => format!("main cause: {}", cause(cell)),
+        }
     )
 }
 
@@ -166,20 +169,12 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     )];
     said.push(utilisation(totals));
     said.extend(charged(&totals.stall_by_cause, totals.wait_s, totals.wall_s).filter(|_| !cell.synthetic));
-    if let (Some(cost), Some(baseline)) = (cell.io_cost_s, cell.baseline) {
-        let alone = baseline.step_s * totals.n_steps as f64;
-        let share = Some(cost / alone).filter(|share| share.is_finite());
-        said.push(format!(
-            "The cost of I/O is {}{}: the same steps without I/O would take {}.",
-            brief_seconds(cost),
-            share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
-            brief_seconds(alone)
-        ));
-    }
+    said.extend(cost(cell));
+    said.extend(cell.limit.as_ref().and_then(limit));
     said.extend(lever(&cell.lever, totals.wall_s));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator consumes {} images/s; {} {}; {}.",
+            "The accelerator consumes {} images/s; {} {}{}.",
             quantity(feed.takes_images_per_s),
             if cell.threads == 1 {
                 "1 thread can deliver".to_owned()
@@ -188,8 +183,8 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
             },
             quantity(feed.gives_images_per_s),
             match feed.threads_needed {
-                Some(threads) => format!("{} would suffice", count(threads, "thread")),
-                None => "storage is the limit, so more threads do not help".to_owned(),
+                Some(threads) => format!("; {} would suffice", count(threads, "thread")),
+                None => String::new(),
             }
         )
     }));
@@ -242,9 +237,81 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
         return None;
     }
     let advice = lever.advice.trim_end_matches('.');
+    if lever.saves_s <= 0.0 {
+        return Some(format!("No change is certain to help: {advice}."));
+    }
     let most = if lever.is_bound { "at most " } else { "about " };
+    let error = lever.error_s.map(|error| format!(" ± {}", brief_seconds(error))).unwrap_or_default();
     let (saves, wall) = (brief_seconds(lever.saves_s), brief_seconds(wall_s));
-    Some(format!("What would help most: {advice}. It would save {most}{saves} of {wall}."))
+    let mut said = format!("What would help most: {advice}. It would save {most}{saves}{error} of {wall}.");
+    if let Some(second) = lever.runner_up.as_ref().filter(|second| second.saves_s > 0.0) {
+        let most = if second.is_bound { "at most " } else { "" };
+        let saves = brief_seconds(second.saves_s);
+        said.push_str(&format!(" Next: {} ({most}{saves}).", second.advice.trim_end_matches('.')));
+    }
+    Some(said)
+}
+
+/// The limit in words, with its evidence; `None` for a name of another version.
+fn limit(limit: &Limit) -> Option<String> {
+    let name = limit_name(&limit.name)?;
+    let evidence = if limit.evidence.is_empty() { String::new() } else { format!(": {}", limit.evidence.join("; ")) };
+    Some(match limit.name.as_str() {
+        "unknown" => format!("What limits the run cannot be told from it{evidence}."),
+        _ => format!("The limit is {name}{evidence}."),
+    })
+}
+
+/// Completes "the limit is".
+fn limit_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "accelerator" => "the accelerator",
+        "latency" => "the number of requests in flight",
+        "storage" => "the storage",
+        "decode" => "decoding",
+        "threads" => "the number of threads",
+        "prefetch" => "too little prefetch",
+        "order" => "slow samples",
+        "cores" => "other programs on the cores",
+        "checkpoint" => "checkpoints",
+        "unknown" => "unknown",
+        _ => return None,
+    })
+}
+
+/// What the run took beyond its baseline. With steps that vary, a difference below their error is none.
+fn cost(cell: &TrainCell) -> Option<String> {
+    let (cost, baseline, totals) = (cell.io_cost_s?, cell.baseline?, &cell.totals);
+    let alone = baseline.step_s * totals.n_steps as f64;
+    let error = cost_error(cell, baseline);
+    if error.is_some_and(|error| cost.abs() <= error) {
+        let error = brief_seconds(error.unwrap_or_default());
+        return Some(format!(
+            "The cost of I/O cannot be told: it is less than the variation of the steps, ± {error} over the run of {}.",
+            brief_seconds(totals.wall_s)
+        ));
+    }
+    let share = Some(cost / alone).filter(|share| share.is_finite());
+    let error = error.map(|error| format!(" ± {}", brief_seconds(error))).unwrap_or_default();
+    Some(format!(
+        "The cost of I/O is {}{error}{}: the same steps without I/O would take {}.",
+        brief_seconds(cost),
+        share.map(|share| format!(" ({})", percent(share))).unwrap_or_default(),
+        brief_seconds(alone)
+    ))
+}
+
+/// Half the 95 % interval of the cost, from the variation of the steps' computing; `None` where the run is its own baseline or has too
+/// few steps.
+fn cost_error(cell: &TrainCell, baseline: Baseline) -> Option<f64> {
+    let computing: Vec<f64> = cell.steps.iter().map(|step| step.compute_s).collect();
+    if baseline.is_mean || baseline.n_steps == 0 || computing.len() < 3 {
+        return None;
+    }
+    let n = computing.len() as f64;
+    let mean = computing.iter().sum::<f64>() / n;
+    let deviation = (computing.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    Some(1.96 * deviation * n.sqrt() * (1.0 + n / baseline.n_steps as f64).sqrt())
 }
 
 fn levers(cells: &[Trained<'_>]) -> Option<String> {

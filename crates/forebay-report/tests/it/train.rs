@@ -172,7 +172,7 @@ fn a_training_says_where_its_time_went_and_what_would_help() {
         "300 steps of 64 images took",
         "AU is 83 %, 83 % without the wait for the first batch, 83 % as DLIO counts",
         "Causes of the wait of 1.99 s: storage 1.99 s (100 %).",
-        "The cost of I/O is 2.50 s (20 %)",
+        "The cost of I/O is 2.50 s ± 24.2 ms (20 %)",
         "put the data on faster storage. It would save at most",
         "3 threads would suffice",
     ] {

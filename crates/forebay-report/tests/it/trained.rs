@@ -52,6 +52,9 @@ fn very_small_times_are_told_in_a_smaller_unit() {
     let mut record = mini::record(1.0);
     record["cells"][0]["io_cost_s"] = json!(1.2e-4);
     let findings = report(&[plain::named("short", &record)])["runs"][0]["verdict"]["findings"].to_string();
+    assert!(findings.contains("The cost of I/O cannot be told: it is less than the variation"), "{findings}");
+    record["cells"][0]["baseline"]["is_mean"] = json!(true);
+    let findings = report(&[plain::named("short", &record)])["runs"][0]["verdict"]["findings"].to_string();
     assert!(findings.contains("The cost of I/O is 120 µs (") && !findings.contains("e-4"), "{findings}");
 }
 

@@ -39,7 +39,7 @@ fn dlios_utilisation_stands_beside_that_of_whole_epochs() {
     assert_eq!(row(&text, "AU, whole epoch ")[3..5], ["78.5", "%"]);
     assert_eq!(row(&text, "AU, as DLIO counts ")[4..6], ["93.3", "%"], "what its summary says");
     assert!(flat(&text).contains(" as DLIO counts, samples/s 35.0 "), "{text}");
-    assert!(text.contains("\n  Warning: 8 steps per epoch are few: DLIO leaves out the first one"), "{text}");
+    assert!(text.contains("\n  Warning: only 8 steps per epoch: DLIO leaves out the first one"), "{text}");
     assert!(text.contains("\n  4 checkpoints: "), "{text}");
 }
 
