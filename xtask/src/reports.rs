@@ -48,7 +48,7 @@ fn take_picture() -> Result<()> {
     let profile = scratch("reports/browser")?;
     let mut chromium = program("chromium");
     chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]);
-    chromium.args(["--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=1000,1100"]);
+    chromium.args(["--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=1000,860"]);
     chromium
         .arg(argument("--user-data-dir=", &profile))
         .arg(argument("--screenshot=", &picture))

@@ -77,7 +77,8 @@ pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> 
     let counts = |cell: &&ProbeCell| {
         // For a device emulated in process, cold and warm describe the disk below it.
         let is_its_own = !Tier::is_below_cache(tier) || cell.medium.cache == Some(CacheState::Cold);
-        is_its_own && Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier
+        // What other programs slowed down is no bound.
+        is_its_own && cell.disturbed.is_none() && Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier
     };
     load.modes().iter().find_map(|modes| {
         let cells = saved.record.cells.iter().filter(counts).filter(|cell| modes.contains(&cell.mode));

@@ -49,7 +49,9 @@ pub(crate) fn save(name: &str, record: &Record<ProbeCell>) -> Result<()> {
     let saved = Saved { name: name.to_owned(), record: record.clone() };
     let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
     if usable.iter().all(Option::is_none) {
-        remark(&format!("forebay: no cell of {name} is proven cold, so ingest will not compare with it"));
+        remark(&format!(
+            "forebay: no cell of {name} is proven cold and undisturbed, so ingest will not compare with it"
+        ));
     }
     Ok(())
 }

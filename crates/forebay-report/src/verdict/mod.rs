@@ -25,6 +25,9 @@ use crate::run::Run;
 
 const MAX_PLACES: usize = 4;
 
+/// A rate beyond its ceiling by more than repeats vary shows that the ceiling was measured too low.
+const ABOVE_CEILING: f64 = 1.1;
+
 /// Repeats that vary by more than this leave open which cell is the best.
 const FAR_APART: f64 = 0.20;
 
@@ -253,8 +256,19 @@ fn ceilings(places: &[Place<'_>]) -> Option<String> {
     if shares.is_empty() || shares.len() > 6 {
         return None;
     }
-    let said: Vec<String> = shares.iter().map(|(name, share)| format!("{} on {name}", percent(*share))).collect();
-    Some(format!("Ingest reached this share of the storage's ceiling: {}.", listed(&said)))
+    let (valid, above): (Vec<_>, Vec<_>) = shares.into_iter().partition(|(_, share)| *share <= ABOVE_CEILING);
+    let said: Vec<String> = valid.iter().map(|(name, share)| format!("{} on {name}", percent(*share))).collect();
+    let names: Vec<String> = above.into_iter().map(|(name, _)| name).collect();
+    let reached =
+        (!said.is_empty()).then(|| format!("Ingest reached this share of the storage's ceiling: {}.", listed(&said)));
+    let exceeded = (!names.is_empty()).then(|| {
+        format!(
+            "Ingest exceeded the storage's ceiling on {}, so that ceiling is no upper bound: probe again, with as many \
+             requests in flight as ingest has threads.",
+            listed(&names)
+        )
+    });
+    Some([reached, exceeded].into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 /// A published value counts once, whatever the number of cells it was set beside.
