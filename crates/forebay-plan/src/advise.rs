@@ -15,7 +15,7 @@ const EXPLAINED: f64 = 0.30;
 /// Starts and ends of threads and of the clock, in seconds: below this the model need not agree.
 const EXPLAINED_S: f64 = 0.015;
 /// A change that saves less than this fraction of the run is none.
-const WORTH: f64 = 0.02;
+const WORTH: f64 = 0.04;
 /// Threads and batches that gain less than this are not worth their memory.
 const KNEE: f64 = 0.02;
 /// The model's own error, of the time that the consumer does not compute.
@@ -123,6 +123,7 @@ fn threads(case: &Case, now: usize) -> Vec<usize> {
 impl Model<'_> {
     fn advice(&self, reformats: &[Reformat]) -> Advice {
         let waits = self.run.wall_s - self.ideal_s;
+        // The first batch cannot be hidden, and weighs much in a short run.
         if self.run.wait_s < WORTH * self.run.wall_s || waits < WORTH * self.run.wall_s {
             return Advice { limit: self.accelerator(), lever: self.none() };
         }
@@ -200,8 +201,8 @@ impl Model<'_> {
         let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
         let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
         let why = match n > self.run.flags.threads {
-            false => "fewer threads get in each other's way less",
-            true if self.waits_for_storage() => "more requests in flight",
+            false => "fewer threads compete for the cores",
+            true if self.waits_for_storage() || n as f64 > self.case.cores => "more requests in flight",
             true => "use more cores",
         };
         let advice = format!("{}: {why}", (self.spelling.threads)(n));
@@ -223,7 +224,7 @@ impl Model<'_> {
         let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
         let why = match now {
             0 => "make the next batch while this one is computed",
-            _ => "more batches ahead even out steps and samples that take longer",
+            _ => "a longer queue absorbs slow steps and samples",
         };
         Some(Change {
             name: "prefetch",
@@ -239,7 +240,7 @@ impl Model<'_> {
         if self.case.storage.is_some() {
             changes.push(Change {
                 name: "storage",
-                advice: "faster storage; no flag helps more".to_owned(),
+                advice: "faster storage".to_owned(),
                 flag: None,
                 wall_s: self.predict(&self.without_storage(), self.run.flags),
                 is_bound: true,
@@ -295,7 +296,7 @@ impl Model<'_> {
     }
 
     fn lost(&self) -> Lever {
-        self.plain("none", "no change is predicted to help beyond the error of the prediction")
+        self.plain("none", "every predicted gain is within the error of its prediction")
     }
 }
 

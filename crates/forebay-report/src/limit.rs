@@ -16,6 +16,8 @@ use crate::table::Align::{Left, Right};
 pub(crate) enum Limit {
     /// Opening and reading took most of the workers' time.
     Storage,
+    /// They did, but the storage had capacity left: the rate still rose with the last threads that were added.
+    Requests,
     /// Decoding and resizing did.
     Decoding,
     /// Neither did.
@@ -31,6 +33,7 @@ impl Limit {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Storage => "storage",
+            Self::Requests => "requests in flight",
             Self::Decoding => "decoding",
             Self::Both => "storage, decoding",
             Self::Processor => "the processor",
@@ -45,6 +48,9 @@ const CLEAR: f64 = 0.6;
 /// Where reading alone is faster than with decoding by more than the first factor, storage is not the limit; below the second it is.
 const READS_FASTER: f64 = 1.3;
 const READS_ALIKE: f64 = 1.1;
+/// A rate that rose by more than this with the last threads added would rise further with more.
+const STILL_RISING: f64 = 1.25;
+const FAR_BELOW: f64 = 0.7;
 /// Above this share of all cores, the processor is.
 const BUSY: f64 = 0.85;
 
@@ -158,7 +164,7 @@ fn cross_check(places: &mut [Place<'_>]) {
         .filter(|place| place.read_only)
         .map(|place| (alone(&place.levels), place.best.1.images_per_s))
         .collect();
-    for place in places.iter_mut().filter(|place| !place.read_only) {
+    for place in places.iter_mut().filter(|place| !place.read_only && place.limit != Limit::Requests) {
         let wanted = alone(&place.levels);
         let Some((_, reads)) = rates.iter().find(|(levels, _)| *levels == wanted) else { continue };
         match reads / place.best.1.images_per_s {
@@ -187,10 +193,22 @@ fn place<'a>(run: &Run<'_>, cells: &[(&'a StudyCell, &'a IngestCell)]) -> Place<
         first: *first,
         best: *best,
         is_gain: run.differ(&[first.0, best.0], best.1.images_per_s / first.1.images_per_s),
-        limit: limit(best.1, run.environment().n_cores),
+        limit: match limit(best.1, run.environment().n_cores) {
+            Limit::Storage if has_capacity_left(cells, best.1) => Limit::Requests,
+            limit => limit,
+        },
         kind: kind.or(best.1.medium.kind),
         levels,
     }
+}
+
+/// Whether the largest number of threads was the fastest by far, and the ceiling, where it is known, is far away.
+fn has_capacity_left(cells: &[(&StudyCell, &IngestCell)], best: &IngestCell) -> bool {
+    let before = cells.iter().filter(|(_, cell)| cell.threads < best.threads).map(|(_, cell)| cell.images_per_s);
+    let is_last = cells.iter().all(|(_, cell)| cell.threads <= best.threads);
+    let rose = before.fold(0.0, f64::max);
+    let is_far = best.ceiling_mb_per_s.is_none_or(|ceiling| best.mb_per_s < FAR_BELOW * ceiling);
+    is_last && rose > 0.0 && best.images_per_s > STILL_RISING * rose && is_far
 }
 
 /// Every place in a line: its rates, how it scales, what limits it.

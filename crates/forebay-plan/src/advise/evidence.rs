@@ -1,8 +1,9 @@
 //! The limit, with the facts it rests on.
 
 use forebay_record::{Lever, Limit, Taken};
+use forebay_units::{count, group_digits};
 
-use super::{Advice, Flags, MOSTLY, Model, WORTH, best_flags};
+use super::{Advice, MOSTLY, Model, WORTH, best_flags};
 
 impl Model<'_> {
     pub(super) fn accelerator(&self) -> Limit {
@@ -20,11 +21,11 @@ impl Model<'_> {
             let name = if matches!(disturbed.taken, Taken::Processors | Taken::Steal) { "cores" } else { "unknown" };
             (name, disturbed.cause(), "run it while no other program uses the machine")
         } else if self.run.order_s > MOSTLY * self.run.wait_s {
-            let why = format!("{:.2} s of the wait were for a sample ahead in order", self.run.order_s);
+            let why = format!("{:.2} s were spent waiting for slow samples, since order is kept", self.run.order_s);
             ("order", why, "find the slow samples, or prepare more batches ahead")
         } else {
             let why = "no single cause explains the difference".to_owned();
-            ("unknown", why, "cannot be told from this run: repeat it on a quiet machine with --repeats 3")
+            ("unknown", why, "the run is too noisy, or its parts do not explain it")
         };
         let lever = match name {
             "order" => self
@@ -63,40 +64,38 @@ impl Model<'_> {
                 (false, true) => "decode",
             }
         };
-        Limit { name: name.to_owned(), evidence: self.evidence(best) }
+        Limit { name: name.to_owned(), evidence: self.evidence() }
     }
 
-    fn evidence(&self, best: Flags) -> Vec<String> {
-        let Flags { threads, .. } = self.run.flags;
+    fn evidence(&self) -> Vec<String> {
+        let threads = self.run.flags.threads;
+        let rate = |per_s: f64| group_digits(per_s.round() as u64);
         let mut facts = Vec::new();
-        if let Some(curve) = &self.case.storage {
-            let (now, most) = (curve.rate(threads as f64), curve.known_to());
-            facts.push(format!(
-                "the storage delivers {now:.0} samples/s with {threads} in flight and {:.0} with {most:.0}",
-                curve.rate(most)
-            ));
-        } else {
-            facts.push("samples came from memory".to_owned());
+        match &self.case.storage {
+            None => facts.push("the samples came from memory".to_owned()),
+            Some(curve) => {
+                let (now, most) = (curve.rate(threads as f64), curve.rate(curve.known_to()));
+                let more = match curve.known_to() as usize {
+                    n if n > threads && most > now * (1.0 + MOSTLY / 10.0) => format!(", {} with {n}", rate(most)),
+                    n if n > threads => format!(", no more with {n}"),
+                    _ => String::new(),
+                };
+                let now = rate(now);
+                facts.push(format!(
+                    "the storage delivers {now} samples/s with {} in flight{more}",
+                    count(threads as u64, "request")
+                ));
+            }
         }
         let cpu_s = self.case.cpu_s(threads);
         if cpu_s > 0.0 {
             let cores = self.case.cores;
-            facts.push(format!(
-                "a sample takes {:.2} ms on a core; {cores:.0} cores process {:.0}/s",
-                cpu_s * 1e3,
-                cores / cpu_s
-            ));
+            let all = if cores > 1.0 { format!("{cores:.0} cores") } else { "the core".to_owned() };
+            facts.push(format!("{all} can process {} samples/s", rate(cores / cpu_s)));
         }
-        let takes = self.case.steps as f64 * self.case.batch as f64 / self.ideal_s;
-        if takes.is_finite() {
-            facts.push(format!("the accelerator consumes {takes:.0}/s"));
-        }
-        if best != self.run.flags {
-            facts.push(format!(
-                "best flags by the model: {} {}",
-                (self.spelling.threads)(best.threads),
-                (self.spelling.prefetch)(best.prefetch)
-            ));
+        let consumes = self.case.steps as f64 * self.case.batch as f64 / self.ideal_s;
+        if consumes.is_finite() {
+            facts.push(format!("the accelerator consumes {} samples/s", rate(consumes)));
         }
         facts
     }

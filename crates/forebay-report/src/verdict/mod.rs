@@ -74,7 +74,13 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
         return "Every cell failed: there is no result.".to_owned();
     }
     if run.study.cells.iter().all(|cell| !cell.is_measured()) {
-        return "Other processes disturbed every measured cell: no conclusion.".to_owned();
+        return match cells.len() {
+            1 => "Other processes used the machine meanwhile: no conclusion. Run it again when it is quiet.".to_owned(),
+            _ => {
+                "Other processes disturbed every measured cell: no conclusion. Run it again when the machine is quiet."
+                    .to_owned()
+            }
+        };
     }
     if places.is_empty() {
         let said = workload::headline(run).or_else(|| train::headline(run)).or_else(|| checkpoint::headline(run));
@@ -112,7 +118,11 @@ fn of_decoding(places: &[&Place<'_>]) -> String {
         names
     };
     let (storage, decoding, both) = (named(Limit::Storage), named(Limit::Decoding), named(Limit::Both));
-    match (storage.is_empty(), decoding.is_empty(), both.is_empty()) {
+    let requests = named(Limit::Requests);
+    if !requests.is_empty() && storage.is_empty() && decoding.is_empty() && both.is_empty() {
+        return "Too few requests in flight are the limit, not the storage: more threads would read faster.".to_owned();
+    }
+    match (storage.is_empty() && requests.is_empty(), decoding.is_empty(), both.is_empty() && requests.is_empty()) {
         (false, true, true) => "Storage is the limit: the workers spend most of their time reading.".to_owned(),
         (true, false, true) => "Decoding is the limit, not storage.".to_owned(),
         (true, true, false) => "Storage and decoding limit the rate equally.".to_owned(),
@@ -121,6 +131,7 @@ fn of_decoding(places: &[&Place<'_>]) -> String {
             let mut parts = Vec::new();
             for (names, what) in [
                 (storage, "storage limits"),
+                (requests, "too few requests in flight limit"),
                 (decoding, "decoding limits"),
                 (both, "storage and decoding together limit"),
             ] {

@@ -29,7 +29,7 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
         return Some(said);
     }
     if let [(of, cell)] = cells.as_slice() {
-        return Some(run.if_left(of) + &of_one(cell));
+        return Some(run.if_left(of) + &of_one(of, cell));
     }
     if let Some(said) = hardly_waits(&cells).then(|| super::checkpoint::brief(run)).flatten() {
         return Some(said);
@@ -53,15 +53,17 @@ fn hardly_waits(cells: &[Trained<'_>]) -> bool {
     cells.iter().all(|(_, cell)| cell.totals.wait_s / cell.totals.wall_s < HARDLY)
 }
 
-fn of_one(cell: &TrainCell) -> String {
+fn of_one(of: &StudyCell, cell: &TrainCell) -> String {
     let totals = &cell.totals;
-    let au = percent(totals.au_epoch);
+    // The median of the runs, as in the table.
+    let au = percent(of.value(&TrainCell::AU_EPOCH).unwrap_or(totals.au_epoch));
     let saving = totals.checkpoint_s / totals.wall_s;
     if saving >= HARDLY && totals.checkpoint_s > totals.wait_s {
         let still = percent(saving);
         return format!("Checkpoints cause the longest stalls: {still} of the time. AU is {au}.");
     }
-    if totals.wait_s / totals.wall_s < HARDLY {
+    let says_so = cell.limit.as_ref().is_none_or(|limit| ["accelerator", "unknown"].contains(&limit.name.as_str()));
+    if totals.wait_s / totals.wall_s < HARDLY && says_so {
         return format!("The accelerator is the limit: AU is {au}{}.", rest(totals));
     }
     format!(
@@ -170,8 +172,10 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.push(utilisation(totals));
     said.extend(charged(&totals.stall_by_cause, totals.wait_s, totals.wall_s).filter(|_| !cell.synthetic));
     said.extend(cost(cell));
-    said.extend(cell.limit.as_ref().and_then(limit));
-    said.extend(lever(&cell.lever, totals.wall_s));
+    // A wait that the headline calls none needs no cause.
+    let waits = totals.wait_s / totals.wall_s >= HARDLY || totals.checkpoint_s / totals.wall_s >= HARDLY;
+    said.extend(cell.limit.as_ref().filter(|limit| waits || limit.name != "unknown").and_then(limit));
+    said.extend(lever(&cell.lever, totals.wall_s).filter(|_| waits || cell.limit.is_none()));
     said.extend(cell.feed.map(|feed| {
         format!(
             "The accelerator consumes {} images/s; {} {}{}.",
@@ -183,8 +187,9 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
             },
             quantity(feed.gives_images_per_s),
             match feed.threads_needed {
-                Some(threads) => format!("; {} would suffice", count(threads, "thread")),
-                None => String::new(),
+                // Where there is a limit, its lever says what would do.
+                Some(threads) if cell.limit.is_none() => format!("; {} would suffice", count(threads, "thread")),
+                _ => String::new(),
             }
         )
     }));
@@ -238,7 +243,7 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     }
     let advice = lever.advice.trim_end_matches('.');
     if lever.saves_s <= 0.0 {
-        return Some(format!("No change is certain to help: {advice}."));
+        return Some(format!("No change can be recommended: {advice}."));
     }
     let most = if lever.is_bound { "at most " } else { "about " };
     let error = lever.error_s.map(|error| format!(" ± {}", brief_seconds(error))).unwrap_or_default();
@@ -257,7 +262,7 @@ fn limit(limit: &Limit) -> Option<String> {
     let name = limit_name(&limit.name)?;
     let evidence = if limit.evidence.is_empty() { String::new() } else { format!(": {}", limit.evidence.join("; ")) };
     Some(match limit.name.as_str() {
-        "unknown" => format!("What limits the run cannot be told from it{evidence}."),
+        "unknown" => format!("This run does not show what limits it{evidence}."),
         _ => format!("The limit is {name}{evidence}."),
     })
 }
