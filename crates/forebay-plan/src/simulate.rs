@@ -1,8 +1,9 @@
 //! A run of a pipeline and its consumer, event by event.
 //!
-//! Workers claim samples in order as far ahead as the prefetch allows. A sample waits for the storage, which serves the oldest requests
-//! first, none faster than a request alone, and then takes time on a core; cores are shared evenly by all that run. A batch is ready when its last sample is.
-//! The consumer waits for the batches in order and computes. Nothing is random: the same case gives the same times.
+//! Workers claim samples in order as far ahead as the prefetch allows. A sample waits for the storage, which serves the
+//! oldest requests first, none faster than a request alone, and then takes time on a core; cores are shared evenly by all
+//! that run. A batch is ready when its last sample is. The consumer waits for the batches in order and computes. Nothing is
+//! random: the same case gives the same times.
 
 use crate::case::{Case, Flags};
 

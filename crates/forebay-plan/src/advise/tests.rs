@@ -1,3 +1,5 @@
+//! Cases with a known limit, and predictions that arithmetic gives too.
+
 use forebay_record::Taken;
 
 use super::*;
