@@ -20,7 +20,7 @@ fn a_study_beside_other_processes_is_marked_and_concludes_nothing() {
     }
     let report: Value = serde_json::from_str(&dir.met("report out --json -")).unwrap();
     let found = &report["runs"][0];
-    let said = "Other processes disturbed every measured cell: no conclusion.";
+    let said = "Other processes disturbed every measured cell: no conclusion. Run it again when the machine is quiet.";
     assert_eq!(found["verdict"]["headline"], said);
     let others = "No published value could be judged; 1 disturbed.";
     assert_eq!(found["verdict"]["findings"], json!([others]));
