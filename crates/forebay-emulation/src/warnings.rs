@@ -118,7 +118,8 @@ fn amplified(totals: &WorkloadTotals) -> String {
 fn otherwise(reports: &[RankReport]) -> Option<String> {
     let first = reports.iter().find(|report| !report.otherwise.is_empty())?;
     Some(format!(
-        "the data was generated for another workload; the figures describe that data, DLIO's describe neither: {}",
+        "the data was generated with other settings ({}): give `make` and `run` the same; the figures describe the data on \
+         disk, DLIO's describe neither",
         first.otherwise.join("; ")
     ))
 }

@@ -136,13 +136,13 @@ fn scale(shown: &[&Pair]) -> Scale {
 }
 
 fn ticks(x: &Scale) -> Vec<f64> {
-    let range = x.high();
+    let range = x.high().max(1.0 / x.low());
     let steps: &[f64] = if range < 1.25 {
         &[0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2]
     } else if range < 2.5 {
         &[0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5]
     } else {
-        &[0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0]
+        &[0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0]
     };
     steps.iter().copied().filter(|value| *value >= x.low() && *value <= x.high()).collect()
 }

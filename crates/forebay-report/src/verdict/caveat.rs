@@ -128,6 +128,11 @@ fn cache(run: &Run<'_>) -> Option<String> {
         .filter(|(n, _)| *n > 0)
         .map(|(n, said)| format!("{n} {said}"))
         .collect();
+    if all == 1 {
+        return Some(format!(
+            "The run is not proven cold: its bytes came partly from memory, or the cache could not be checked.{but}"
+        ));
+    }
     let cells = if all == run.study.cells.len() { "cells" } else { "cells that moved data" };
     Some(format!("Of {all} {cells}, not all are proven cold: {}.{but}", listed(&parts)))
 }

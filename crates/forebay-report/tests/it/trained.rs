@@ -160,3 +160,31 @@ fn a_study_names_the_dataset_and_not_the_path_it_lay_in() {
     let page = page_of(&[study(&lines)]);
     assert!(page.contains("24 of 24 files as in imagenet") && !page.contains("/a/b/"));
 }
+
+#[test]
+fn the_limit_is_said_with_its_evidence_and_the_lever_with_its_error() {
+    let mut record = mini::record(1.0);
+    let cell = &mut record["cells"][0];
+    (cell["wait_s"], cell["compute_s"]) = (json!(8.0), json!(6.5));
+    cell["limit"] = json!({"name": "latency", "evidence": ["8 requests give 7 times as much"]});
+    let wall_s = number(&cell["wall_s"]);
+    cell["lever"] = json!({
+        "name": "threads", "advice": "--threads 8: more requests in flight", "saves_s": 5.0, "wall_s": wall_s - 5.0, "error_s": 0.5,
+        "setting": {"setting": "threads", "value": 8},
+        "runner_up": {"name": "prefetch", "advice": "--prefetch 2", "saves_s": 1.0, "wall_s": wall_s - 1.0}
+    });
+    let findings = report(&[plain::named("run", &record)])["runs"][0]["verdict"]["findings"].to_string();
+    for said in [
+        "The limit is the number of requests in flight: 8 requests give 7 times as much.",
+        "more requests in flight. It would save about 5.00 s ± 0.50 s of ",
+        " Next: --prefetch 2 (1.00 s).",
+    ] {
+        assert!(findings.contains(said), "{said} in {findings}");
+    }
+    let cell = &mut record["cells"][0];
+    cell["limit"] = json!({"name": "unknown", "evidence": ["it varies"]});
+    cell["lever"] = json!({"name": "unknown", "advice": "too noisy", "saves_s": 0.0, "wall_s": wall_s});
+    let findings = report(&[plain::named("run", &record)])["runs"][0]["verdict"]["findings"].to_string();
+    assert!(findings.contains("This run does not show what limits it: it varies."), "{findings}");
+    assert!(findings.contains("No change can be recommended: too noisy."), "{findings}");
+}
