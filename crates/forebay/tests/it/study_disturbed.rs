@@ -30,6 +30,9 @@ fn a_study_beside_other_processes_is_marked_and_concludes_nothing() {
         assert!(cell["disturbed"].as_str().unwrap().starts_with("1 of 1 repeat: other processes used "), "{cell}");
     }
     let text = dir.met("report out");
-    assert!(flat(&text).contains("* Disturbed by other processes; not judged.") && text.contains(said), "{text}");
+    assert!(
+        flat(&text).contains("* Disturbed by other processes; not judged.") && flat(&text).contains(said),
+        "{text}"
+    );
     assert!(dir.met("report out --csv -").lines().next().unwrap().contains(",disturbed,"));
 }
