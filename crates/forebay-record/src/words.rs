@@ -214,7 +214,11 @@ pub const WORDS: &[Word] = &[
     Word::new("prefetch", &[], "Prefetch is the number of batches prepared ahead of the accelerator."),
     Word::new("probe", &[], "A probe measures storage without a pipeline."),
     Word::new("profile", &[], "A profile holds the rates and latencies of the device that a tier emulates."),
-    Word::new("queue depth", &["depth", "requests in flight"], "The queue depth is the number of requests in flight: sent to the storage and not yet answered."),
+    Word::new(
+        "queue depth",
+        &["depth", "requests in flight"],
+        "The queue depth is the number of requests in flight: sent to the storage and not yet answered.",
+    ),
     Word::new("rank", &[], "A rank is one process of a distributed run, numbered from 0."),
     Word::new(
         "record",
