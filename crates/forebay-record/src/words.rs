@@ -178,12 +178,14 @@ pub const WORDS: &[Word] = &[
         &["throttled by the kernel"],
         "A kernel tier is an emulated device: a loop device that the kernel throttles for every program.",
     ),
+    Word::new("latency", &[], "A latency is the time from a request to its answer."),
     Word::new("level", &[], "A level is one value of a factor, such as 4 for the number of threads."),
     Word::LEVER,
     Word::new(
         "limit",
         &["limited by"],
-        "The limit is what keeps a rate from being higher: storage, decoding, or both.",
+        "The limit is what keeps a run from being faster: the accelerator, the storage, too few requests in flight, decoding, too few \
+         threads or too little prefetch.",
     ),
     Word::MB,
     Word::new("MiB", &[], "MiB is 2^20 bytes (1,048,576)."),
@@ -212,7 +214,11 @@ pub const WORDS: &[Word] = &[
     Word::new("prefetch", &[], "Prefetch is the number of batches prepared ahead of the accelerator."),
     Word::new("probe", &[], "A probe measures storage without a pipeline."),
     Word::new("profile", &[], "A profile holds the rates and latencies of the device that a tier emulates."),
-    Word::new("queue depth", &["depth", "requests in flight"], "The queue depth is the number of requests in flight."),
+    Word::new(
+        "queue depth",
+        &["depth", "requests in flight"],
+        "The queue depth is the number of requests in flight: sent to the storage and not yet answered.",
+    ),
     Word::new("rank", &[], "A rank is one process of a distributed run, numbered from 0."),
     Word::new(
         "record",
