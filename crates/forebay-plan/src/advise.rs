@@ -36,6 +36,8 @@ pub struct Run {
     pub spread: Option<f64>,
     /// Seconds that the consumer waited.
     pub wait_s: f64,
+    /// Seconds of them before the first batch, which nothing can hide.
+    pub first_wait_s: f64,
     /// Seconds that the consumer waited for a sample ahead in order.
     pub order_s: f64,
     /// Fraction of the time on a core that is decoding and resizing.
@@ -122,9 +124,8 @@ fn threads(case: &Case, now: usize) -> Vec<usize> {
 
 impl Model<'_> {
     fn advice(&self, reformats: &[Reformat]) -> Advice {
-        let waits = self.run.wall_s - self.ideal_s;
-        // The first batch cannot be hidden, and weighs much in a short run.
-        if self.run.wait_s < WORTH * self.run.wall_s || waits < WORTH * self.run.wall_s {
+        let later_s = self.run.wait_s - self.run.first_wait_s;
+        if later_s < WORTH * self.run.wall_s {
             return Advice { limit: self.accelerator(), lever: self.none() };
         }
         if !self.explains() {

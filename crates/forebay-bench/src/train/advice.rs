@@ -100,6 +100,7 @@ impl Observed<'_> {
             wall_s: self.wall_s(),
             spread: self.spread,
             wait_s: run.totals.wait_s,
+            first_wait_s: run.totals.first_wait_s,
             order_s: run.totals.stall_by_cause.get(&Cause::Order).copied().unwrap_or(0.0),
             decode_share: if on_core_s > 0.0 { (decoding_s / on_core_s).min(1.0) } else { 1.0 },
             disturbed: self.disturbed,

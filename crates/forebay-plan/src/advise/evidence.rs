@@ -7,7 +7,10 @@ use super::{Advice, MOSTLY, Model, WORTH, best_flags};
 
 impl Model<'_> {
     pub(super) fn accelerator(&self) -> Limit {
-        let evidence = format!("it waited {} of the time", percent(self.run.wait_s / self.run.wall_s));
+        let evidence = format!(
+            "after the first batch it waited {} of the time",
+            percent((self.run.wait_s - self.run.first_wait_s) / (self.run.wall_s - self.run.first_wait_s))
+        );
         Limit { name: "accelerator".to_owned(), evidence: vec![evidence] }
     }
 

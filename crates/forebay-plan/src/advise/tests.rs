@@ -28,6 +28,7 @@ fn run(case: &Case, threads: usize, prefetch: usize) -> Run {
         wall_s: ran.wall_s,
         spread: None,
         wait_s: ran.wait_s,
+        first_wait_s: ran.first_wait_s,
         order_s: 0.0,
         decode_share: 0.9,
         disturbed: None,

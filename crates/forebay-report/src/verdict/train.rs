@@ -62,9 +62,11 @@ fn of_one(of: &StudyCell, cell: &TrainCell) -> String {
         let still = percent(saving);
         return format!("Checkpoints cause the longest stalls: {still} of the time. AU is {au}.");
     }
-    let says_so = cell.limit.as_ref().is_none_or(|limit| ["accelerator", "unknown"].contains(&limit.name.as_str()));
-    if totals.wait_s / totals.wall_s < HARDLY && says_so {
-        return format!("The accelerator is the limit: AU is {au}{}.", rest(totals));
+    let limit = cell.limit.as_ref().map(|limit| limit.name.as_str());
+    let hardly = totals.wait_s / totals.wall_s < HARDLY;
+    if limit == Some("accelerator") || (hardly && limit.is_none_or(|limit| limit == "unknown")) {
+        let after = if hardly { "" } else { " after its first batch" };
+        return format!("The accelerator is the limit{after}: AU is {au}{}.", rest(totals));
     }
     format!(
         "The accelerator waited for data {} of the time ({}). AU is {au}.",
