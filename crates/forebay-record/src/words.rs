@@ -93,7 +93,11 @@ impl Word {
     );
 
     /// The change that would help most.
-    pub const LEVER: Self = Self::new("lever", &[], "The lever is the change that would shorten the run most, among those that cost the user least.");
+    pub const LEVER: Self = Self::new(
+        "lever",
+        &[],
+        "The lever is the change that would shorten the run most, among those that cost the user least.",
+    );
 
     /// The unit of rates.
     pub const MB: Self = Self::new("MB", &[], "MB is 10^6 bytes.");
