@@ -111,10 +111,9 @@ pub fn best_flags(case: &Case, now: Flags) -> Flags {
 
 /// Thread counts that the model can speak of.
 fn threads(case: &Case, now: usize) -> Vec<usize> {
-    let most = match &case.storage {
-        Some(curve) => (curve.known_to() as usize).max(now),
-        None => (case.cores as usize * DECODERS_PER_CORE).max(now),
-    };
+    // Beyond what was measured the storage is taken to deliver no more; more threads may still decode.
+    let measured = case.storage.as_ref().map_or(0, |curve| curve.known_to() as usize);
+    let most = measured.max(case.cores as usize * DECODERS_PER_CORE).max(now);
     let mut all: Vec<usize> = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n <= most).collect();
     all.extend([now, (case.cores as usize).clamp(1, most)]);
     all.sort_unstable();

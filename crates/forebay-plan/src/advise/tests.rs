@@ -71,6 +71,13 @@ fn cores_that_all_decode_are_the_limit() {
 }
 
 #[test]
+fn storage_that_was_measured_alone_and_is_fast_leaves_idle_cores_to_threads() {
+    let case = Case { cpu: vec![(1, 0.002)], ..case(disk(&[(1.0, 5_000.0)])) };
+    let (limit, lever, _) = advised(&case, 1, 1);
+    assert_eq!((limit.as_str(), lever.as_str()), ("threads", "threads"));
+}
+
+#[test]
 fn an_accelerator_that_does_not_wait_is_the_limit() {
     let case = Case { step_s: vec![0.5], ..case(None) };
     let (limit, lever, _) = advised(&case, 2, 1);
