@@ -26,7 +26,7 @@ const PARTS: usize = 5;
 const FLAT: f64 = 1.03;
 /// More files take too long to evict before each level.
 const MOST_EVICTED: usize = 20_000;
-/// An order of its own, so that reads do not follow the run.
+/// An order of its own: the reads do not follow those of the run.
 const SEED: u64 = 0x5eed_0f1e;
 
 /// Samples whose sizes are looked up.

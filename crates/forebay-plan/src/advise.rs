@@ -2,7 +2,7 @@
 //!
 //! Both follow from the model, not from what the workers were seen doing: a change is simulated, and its gain is the difference. A change
 //! counts only if its gain exceeds the error of the prediction. Of two changes the one that costs the user less comes first: flags, then
-//! another format of the data, then other hardware.
+//! hardware.
 
 mod evidence;
 
@@ -53,14 +53,6 @@ pub struct Spelling {
     pub prefetch: fn(usize) -> String,
 }
 
-/// The same data in another format.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reformat {
-    pub name: &'static str,
-    pub advice: String,
-    pub case: Case,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     pub limit: Limit,
@@ -87,7 +79,7 @@ struct Change {
 }
 
 /// Names limit and lever of a run.
-pub fn advise(case: &Case, run: &Run, spelling: Spelling, reformats: &[Reformat]) -> Advice {
+pub fn advise(case: &Case, run: &Run, spelling: Spelling) -> Advice {
     let model = Model {
         case,
         run,
@@ -95,7 +87,7 @@ pub fn advise(case: &Case, run: &Run, spelling: Spelling, reformats: &[Reformat]
         ideal_s: case.ideal_s().min(run.wall_s),
         fitted_s: case.predict(run.flags).wall_s,
     };
-    model.advice(reformats)
+    model.advice()
 }
 
 /// The flags with the least predicted time, as few threads and batches as that takes.
@@ -122,7 +114,7 @@ fn threads(case: &Case, now: usize) -> Vec<usize> {
 }
 
 impl Model<'_> {
-    fn advice(&self, reformats: &[Reformat]) -> Advice {
+    fn advice(&self) -> Advice {
         let later_s = self.run.wait_s - self.run.first_wait_s;
         if later_s < WORTH * self.run.wall_s {
             return Advice { limit: self.accelerator(), lever: self.none() };
@@ -130,7 +122,7 @@ impl Model<'_> {
         if !self.explains() {
             return self.unexplained();
         }
-        let mut levers = self.levers(reformats).into_iter();
+        let mut levers = self.levers().into_iter();
         let first = levers.next();
         let runner_up = levers.next().map(|change| Box::new(self.lever(change)));
         let lever = match first {
@@ -149,6 +141,7 @@ impl Model<'_> {
     /// The part beyond the consumer's own time is scaled by what the model missed of it in the run.
     fn corrected(&self, predicted_s: f64) -> f64 {
         let (measured, fitted) = (self.run.wall_s - self.ideal_s, self.fitted_s - self.ideal_s);
+        // A remainder of milliseconds says little about other settings, whatever its ratio.
         let scale = if fitted > 0.0 && measured > 0.0 { (measured / fitted).clamp(0.5, 2.0) } else { 1.0 };
         self.ideal_s + (predicted_s - self.ideal_s).max(0.0) * scale
     }
@@ -173,16 +166,9 @@ impl Model<'_> {
     }
 
     /// Those that help, the first choice first.
-    fn levers(&self, reformats: &[Reformat]) -> Vec<Change> {
+    fn levers(&self) -> Vec<Change> {
         let flags: Vec<Change> = [self.more_threads(), self.deeper_prefetch()].into_iter().flatten().collect();
-        let formats = reformats.iter().map(|other| Change {
-            name: other.name,
-            advice: other.advice.clone(),
-            flag: None,
-            wall_s: self.predict(&other.case, self.run.flags),
-            is_bound: false,
-        });
-        [flags, formats.collect(), self.hardware()]
+        [flags, self.hardware()]
             .into_iter()
             .flat_map(|mut class| {
                 class.retain(|change| self.is_proven(change));
@@ -264,13 +250,13 @@ impl Model<'_> {
 
     fn without_decoding(&self) -> Case {
         let left = 1.0 - self.run.decode_share.clamp(0.0, 1.0);
-        Case { cpu: self.case.cpu.iter().map(|(n, s)| (*n, s * left)).collect(), ..self.case.clone() }
+        Case { cpu_s: self.case.cpu_s * left, ..self.case.clone() }
     }
 
     /// Whether a sample waits for the storage longer than it runs.
     fn waits_for_storage(&self) -> bool {
         let n = self.run.flags.threads as f64;
-        self.case.storage.as_ref().is_some_and(|curve| n / curve.rate(n) > self.case.cpu_s(self.run.flags.threads))
+        self.case.storage.as_ref().is_some_and(|curve| n / curve.rate(n) > self.case.cpu_s)
     }
 
     fn lever(&self, change: Change) -> Lever {

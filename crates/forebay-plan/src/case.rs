@@ -20,8 +20,8 @@ pub struct Case {
     pub cores: f64,
     /// Samples per second by requests in flight; `None` when samples come from memory.
     pub storage: Option<Curve>,
-    /// Seconds on a core per sample, by the number of threads that it was measured with.
-    pub cpu: Vec<(usize, f64)>,
+    /// Seconds on a core per sample. Threads beyond the cores wait for one, which the simulation sees to.
+    pub cpu_s: f64,
     /// Relative costs of the samples in order, with mean 1; all the same when empty.
     pub weights: Vec<f64>,
     /// Fraction of a read's time that grows with the size of its sample.
@@ -43,7 +43,7 @@ impl Default for Case {
             steps: 1,
             cores: 1.0,
             storage: None,
-            cpu: Vec::new(),
+            cpu_s: 0.0,
             weights: Vec::new(),
             read_by_size: 0.0,
             step_s: Vec::new(),
@@ -77,18 +77,5 @@ impl Case {
 
     pub(crate) fn read_weight(&self, weight: f64) -> f64 {
         1.0 + self.read_by_size * (weight - 1.0)
-    }
-
-    /// Threads beyond the cores wait for one, which the simulation sees to; they need no longer on it.
-    pub(crate) fn cpu_s(&self, threads: usize) -> f64 {
-        let threads = (threads as f64).min(self.cores.max(1.0));
-        let at = |(n, _): &(usize, f64)| (*n as f64).min(self.cores.max(1.0));
-        let below = self.cpu.iter().filter(|point| at(point) <= threads).max_by(|a, b| at(a).total_cmp(&at(b)));
-        let above = self.cpu.iter().filter(|point| at(point) >= threads).min_by(|a, b| at(a).total_cmp(&at(b)));
-        match (below, above) {
-            (Some(a), Some(b)) if at(b) > at(a) => a.1 + (b.1 - a.1) * (threads - at(a)) / (at(b) - at(a)),
-            (Some(point), _) | (None, Some(point)) => point.1,
-            (None, None) => 0.0,
-        }
     }
 }

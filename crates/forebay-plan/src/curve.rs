@@ -47,10 +47,6 @@ impl Curve {
         self.points[self.points.len() - 1].in_flight
     }
 
-    pub fn best(&self) -> f64 {
-        self.points.iter().map(|point| point.per_s).fold(0.0, f64::max)
-    }
-
     /// The largest relative standard error of a point.
     pub fn error(&self) -> f64 {
         self.points.iter().map(|point| point.error).fold(0.0, f64::max)
@@ -71,7 +67,7 @@ mod tests {
         let disk = curve(&[(1.0, 100.0), (4.0, 400.0), (16.0, 400.0)]);
         assert!((disk.rate(2.0) - 200.0).abs() < 1e-9);
         assert_eq!((disk.rate(0.5), disk.rate(8.0).round(), disk.rate(99.0)), (50.0, 400.0, 400.0));
-        assert_eq!((disk.known_to(), disk.best()), (16.0, 400.0));
+        assert_eq!(disk.known_to(), 16.0);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! use forebay_plan::{Case, Flags};
 //!
 //! // 10 steps of 4 samples, each 10 ms on a core; the accelerator takes 10 ms per step.
-//! let case = Case { batch: 4, steps: 10, cores: 2.0, cpu: vec![(1, 0.010)], step_s: vec![0.010], ..Case::default() };
+//! let case = Case { batch: 4, steps: 10, cores: 2.0, cpu_s: 0.010, step_s: vec![0.010], ..Case::default() };
 //! let one = case.predict(Flags { threads: 1, prefetch: 1 });
 //! let two = case.predict(Flags { threads: 2, prefetch: 1 });
 //! assert!((one.wall_s - 0.41).abs() < 1e-9);
@@ -22,7 +22,7 @@ mod case;
 mod curve;
 mod simulate;
 
-pub use advise::{Advice, Reformat, Run, Spelling, advise, best_flags};
+pub use advise::{Advice, Run, Spelling, advise, best_flags};
 pub use case::{Case, Flags};
 pub use curve::{Curve, Point};
 pub use simulate::Outcome;

@@ -132,7 +132,7 @@ impl<'a> Simulation<'a> {
                 let weight = self.case.weight(sample);
                 *worker = match &self.case.storage {
                     Some(_) => Worker::Reads { sample, left: self.case.read_weight(weight) },
-                    None => Worker::Runs { sample, left: self.case.cpu_s(self.flags.threads) * weight },
+                    None => Worker::Runs { sample, left: self.case.cpu_s * weight },
                 };
             }
         }
@@ -192,13 +192,13 @@ impl<'a> Simulation<'a> {
     }
 
     fn pass(&mut self, step: f64, rates: &[f64], share: f64) {
-        let (case, threads) = (self.case, self.flags.threads);
+        let case = self.case;
         for (worker, read_rate) in self.workers.iter_mut().zip(rates) {
             *worker = match *worker {
                 Worker::Idle => Worker::Idle,
                 Worker::Reads { sample, left } => match left - step * read_rate {
                     left if left > 1e-9 => Worker::Reads { sample, left },
-                    _ => Worker::Runs { sample, left: case.cpu_s(threads) * case.weight(sample) },
+                    _ => Worker::Runs { sample, left: case.cpu_s * case.weight(sample) },
                 },
                 Worker::Runs { sample, left } => match left - step * share {
                     left if left > 1e-12 => Worker::Runs { sample, left },

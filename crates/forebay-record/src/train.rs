@@ -129,7 +129,7 @@ pub struct Baseline {
     pub is_mean: bool,
 }
 
-/// The change that would help most among those that cost the user least: flags before other formats before other hardware.
+/// The change that would help most among those that cost the user least: flags before hardware.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {

@@ -77,7 +77,7 @@ impl Observed<'_> {
             steps: run.totals.n_steps,
             cores: cores() as f64,
             storage,
-            cpu: vec![(trial.threads, cpu_s)],
+            cpu_s,
             weights: explore::weights(&data.source),
             read_by_size: explore::READ_BY_SIZE,
             step_s: self.steps_s(),
@@ -85,7 +85,7 @@ impl Observed<'_> {
             consumer_threads: trial.kind.threads_on_cores(),
             start_s: 0.0,
         };
-        let advice = advise(&case, &self.measured(), FLAGS, &[]);
+        let advice = advise(&case, &self.measured(), FLAGS);
         (advice.limit, advice.lever)
     }
 

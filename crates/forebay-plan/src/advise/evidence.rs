@@ -90,7 +90,7 @@ impl Model<'_> {
                 ));
             }
         }
-        let cpu_s = self.case.cpu_s(threads);
+        let cpu_s = self.case.cpu_s;
         if cpu_s > 0.0 {
             let cores = self.case.cores;
             let all = if cores > 1.0 { format!("{cores:.0} cores") } else { "the core".to_owned() };
