@@ -6,7 +6,7 @@
 
 mod evidence;
 
-use forebay_record::{Change as NewValue, Disturbed, Lever, Limit};
+use forebay_record::{Change as NewValue, Disturbed, Level, Lever, Limit};
 
 use crate::case::{Case, Flags};
 
@@ -269,7 +269,9 @@ impl Model<'_> {
             error_s: (!change.is_bound).then(|| self.error_s(wall_s)),
             is_bound: change.is_bound,
             runner_up: None,
-            setting: change.flag.map(|(setting, n)| NewValue { setting: setting.to_owned(), value: n as u64 }),
+            setting: change
+                .flag
+                .map(|(setting, n)| NewValue { setting: setting.to_owned(), value: Level::Integer(n as i64) }),
         }
     }
 

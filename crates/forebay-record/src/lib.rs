@@ -31,6 +31,7 @@ mod disturbed;
 mod environment;
 mod ingest;
 mod level;
+mod lever;
 mod measured;
 mod medium;
 mod metric;
@@ -57,6 +58,7 @@ pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use disturbed::{Disturbed, Taken};
 pub use environment::Environment;
 pub use ingest::{Failure, IngestCell, IngestRepeat, TriedThreads};
+pub use lever::{Change, Lever, Limit};
 pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
 pub use medium::{CacheEvidence, CacheState, Medium, TierKind};
 pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
@@ -68,9 +70,7 @@ pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
-pub use train::{
-    Baseline, Change, Epoch, Feed, Lever, Limit, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation,
-};
+pub use train::{Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
 pub use words::{WORDS, Word};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
 use crate::metric::Measurement;
-use crate::{Disturbed, Failure, Medium, Reads, TrainCheckpoints, TriedThreads};
+use crate::{Disturbed, Failure, Lever, Limit, Medium, Reads, TrainCheckpoints, TriedThreads};
 
 /// One training step, divided as the accelerator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -127,54 +127,6 @@ pub struct Baseline {
     /// Whether `step_s` is the mean compute time of the run itself, as for an emulated accelerator.
     #[serde(default)]
     pub is_mean: bool,
-}
-
-/// The change that would help most among those that cost the user least: flags before hardware.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Lever {
-    /// `prefetch`, `threads`, `pack`, `decode`, `storage`, `order`, `checkpoint`, `none` when the accelerator is the limit, or `unknown`
-    /// when it cannot be told; empty in old records.
-    pub name: String,
-    /// What to change, with the flag if there is one.
-    pub advice: String,
-    /// The setting to change, where one does it.
-    #[serde(default)]
-    pub setting: Option<Change>,
-    /// Seconds this run would save.
-    pub saves_s: f64,
-    /// Predicted wall clock in seconds.
-    pub wall_s: f64,
-    /// Half the width of the prediction's interval, in seconds; `None` where only a bound is known.
-    #[serde(default)]
-    pub error_s: Option<f64>,
-    /// Whether `saves_s` is an upper bound rather than a prediction.
-    #[serde(default)]
-    pub is_bound: bool,
-    /// The next best change of another kind.
-    #[serde(default)]
-    pub runner_up: Option<Box<Lever>>,
-}
-
-/// A setting with the value to give it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Change {
-    /// `threads` or `prefetch`.
-    pub setting: String,
-    /// Its new value.
-    pub value: u64,
-}
-
-/// What limits a run, cross-checked.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Limit {
-    /// `accelerator`, `latency` (too few requests in flight), `storage`, `decode`, `threads`, `prefetch`, `order`, `cores` (other programs
-    /// used them), `checkpoint`, or `unknown` when it cannot be told.
-    pub name: String,
-    /// Measured facts it rests on, each a phrase.
-    pub evidence: Vec<String>,
 }
 
 /// Supply of the pipeline and demand of the accelerator.

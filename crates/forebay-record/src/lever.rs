@@ -1,0 +1,53 @@
+//! What limits a run and which change would help most: the same words for every experiment.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Level;
+
+/// The change that would help most among those that cost the user least: flags before hardware.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Lever {
+    /// `prefetch`, `threads`, `pack`, `decode`, `storage`, `order`, `checkpoint`, `none` when the accelerator is the limit, or `unknown`
+    /// when it cannot be told; empty in old records.
+    pub name: String,
+    /// What to change, with the flag if there is one.
+    pub advice: String,
+    /// The setting to change, where one does it.
+    #[serde(default)]
+    pub setting: Option<Change>,
+    /// Seconds this run would save.
+    pub saves_s: f64,
+    /// Predicted wall clock in seconds.
+    pub wall_s: f64,
+    /// Half the width of the prediction's interval, in seconds; `None` where only a bound is known.
+    #[serde(default)]
+    pub error_s: Option<f64>,
+    /// Whether `saves_s` is an upper bound rather than a prediction.
+    #[serde(default)]
+    pub is_bound: bool,
+    /// The next best change of another kind.
+    #[serde(default)]
+    pub runner_up: Option<Box<Lever>>,
+}
+
+/// A setting with the value to give it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Change {
+    /// Name of the setting, as in a study file; `dataset` for the same samples in another format.
+    pub setting: String,
+    /// Its new value.
+    pub value: Level,
+}
+
+/// What limits a run, cross-checked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Limit {
+    /// `accelerator`, `latency` (too few requests in flight), `storage`, `decode`, `threads`, `prefetch`, `order`, `cores` (other programs
+    /// used them), `checkpoint`, or `unknown` when it cannot be told.
+    pub name: String,
+    /// Measured facts it rests on, each a phrase.
+    pub evidence: Vec<String>,
+}
