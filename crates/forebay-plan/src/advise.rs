@@ -5,10 +5,12 @@
 //! hardware.
 
 mod evidence;
+mod levers;
 
-use forebay_record::{Change as NewValue, Disturbed, Level, Lever, Limit};
+use forebay_record::{Change as NewValue, Disturbed, Lever, Limit};
 
 use crate::case::{Case, Flags};
+use crate::curve::Curve;
 
 /// A model that misses the run it was made from by more than this fraction does not explain it.
 const EXPLAINED: f64 = 0.30;
@@ -53,6 +55,30 @@ pub struct Spelling {
     pub prefetch: fn(usize) -> String,
 }
 
+/// What a change costs the user, the cheapest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    Flag,
+    /// The data is written anew in another format.
+    Reformat,
+    Hardware,
+}
+
+/// A change other than of threads and prefetch, with what samples cost after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    pub name: &'static str,
+    pub advice: String,
+    pub effort: Effort,
+    pub setting: NewValue,
+    /// `None` when samples then come from memory.
+    pub storage: Option<Curve>,
+    /// Seconds on a core per sample.
+    pub cpu_s: f64,
+    /// Whether the costs are lower bounds rather than measured.
+    pub is_bound: bool,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     pub limit: Limit,
@@ -62,6 +88,7 @@ pub struct Advice {
 struct Model<'a> {
     case: &'a Case,
     run: &'a Run,
+    alternatives: &'a [Alternative],
     spelling: Spelling,
     ideal_s: f64,
     /// What the simulation makes of the run itself.
@@ -72,17 +99,19 @@ struct Model<'a> {
 struct Change {
     name: &'static str,
     advice: String,
-    /// The setting and its value, where a flag does it.
-    flag: Option<(&'static str, usize)>,
+    effort: Effort,
+    /// What does it, where a setting does.
+    setting: Option<NewValue>,
     wall_s: f64,
     is_bound: bool,
 }
 
-/// Names limit and lever of a run.
-pub fn advise(case: &Case, run: &Run, spelling: Spelling) -> Advice {
+/// Names limit and lever of a run. Besides threads and prefetch, the `alternatives` may be changed.
+pub fn advise(case: &Case, run: &Run, alternatives: &[Alternative], spelling: Spelling) -> Advice {
     let model = Model {
         case,
         run,
+        alternatives,
         spelling,
         ideal_s: case.ideal_s().min(run.wall_s),
         fitted_s: case.predict(run.flags).wall_s,
@@ -165,94 +194,6 @@ impl Model<'_> {
         gain > WORTH * self.run.wall_s && gain > self.error_s(change.wall_s)
     }
 
-    /// Those that help, the first choice first.
-    fn levers(&self) -> Vec<Change> {
-        let flags: Vec<Change> = [self.more_threads(), self.deeper_prefetch()].into_iter().flatten().collect();
-        [flags, self.hardware()]
-            .into_iter()
-            .flat_map(|mut class| {
-                class.retain(|change| self.is_proven(change));
-                class.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
-                class
-            })
-            .collect()
-    }
-
-    fn more_threads(&self) -> Option<Change> {
-        let flags = |threads| Flags { threads, ..self.run.flags };
-        let timed: Vec<(usize, f64)> = threads(self.case, self.run.flags.threads)
-            .into_iter()
-            .map(|n| (n, self.predict(self.case, flags(n))))
-            .collect();
-        let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
-        let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
-        let why = match n > self.run.flags.threads {
-            false => "fewer threads compete for the cores",
-            true if self.waits_for_storage() || n as f64 > self.case.cores => "more requests in flight",
-            true => "use more cores",
-        };
-        let advice = format!("{}: {why}", (self.spelling.threads)(n));
-        (n != self.run.flags.threads).then_some(Change {
-            name: "threads",
-            advice,
-            flag: Some(("threads", n)),
-            wall_s,
-            is_bound: false,
-        })
-    }
-
-    fn deeper_prefetch(&self) -> Option<Change> {
-        let now = self.run.flags.prefetch;
-        let deeper = [1, 2, 4, 8, MOST_PREFETCH].into_iter().filter(|n| *n > now);
-        let flags = |prefetch| Flags { prefetch, ..self.run.flags };
-        let timed: Vec<(usize, f64)> = deeper.map(|n| (n, self.predict(self.case, flags(n)))).collect();
-        let least = timed.iter().map(|(_, wall_s)| *wall_s).fold(f64::INFINITY, f64::min);
-        let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
-        let why = match now {
-            0 => "make the next batch while this one is computed",
-            _ => "a longer queue absorbs slow steps and samples",
-        };
-        Some(Change {
-            name: "prefetch",
-            advice: format!("{}: {why}", (self.spelling.prefetch)(n)),
-            flag: Some(("prefetch", n)),
-            wall_s,
-            is_bound: false,
-        })
-    }
-
-    fn hardware(&self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        if self.case.storage.is_some() {
-            changes.push(Change {
-                name: "storage",
-                advice: "faster storage".to_owned(),
-                flag: None,
-                wall_s: self.predict(&self.without_storage(), self.run.flags),
-                is_bound: true,
-            });
-        }
-        changes.push(Change {
-            name: "decode",
-            advice:
-                "more or faster cores, smaller images, or images decoded beforehand (forebay data pack --to tensor)"
-                    .to_owned(),
-            flag: None,
-            wall_s: self.predict(&self.without_decoding(), self.run.flags),
-            is_bound: true,
-        });
-        changes
-    }
-
-    fn without_storage(&self) -> Case {
-        Case { storage: None, ..self.case.clone() }
-    }
-
-    fn without_decoding(&self) -> Case {
-        let left = 1.0 - self.run.decode_share.clamp(0.0, 1.0);
-        Case { cpu_s: self.case.cpu_s * left, ..self.case.clone() }
-    }
-
     /// Whether a sample waits for the storage longer than it runs.
     fn waits_for_storage(&self) -> bool {
         let n = self.run.flags.threads as f64;
@@ -269,9 +210,7 @@ impl Model<'_> {
             error_s: (!change.is_bound).then(|| self.error_s(wall_s)),
             is_bound: change.is_bound,
             runner_up: None,
-            setting: change
-                .flag
-                .map(|(setting, n)| NewValue { setting: setting.to_owned(), value: Level::Integer(n as i64) }),
+            setting: change.setting,
         }
     }
 

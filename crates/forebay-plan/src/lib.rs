@@ -22,7 +22,7 @@ mod case;
 mod curve;
 mod simulate;
 
-pub use advise::{Advice, Run, Spelling, advise, best_flags};
+pub use advise::{Advice, Alternative, Effort, Run, Spelling, advise, best_flags};
 pub use case::{Case, Flags};
 pub use curve::{Curve, Point};
 pub use simulate::Outcome;

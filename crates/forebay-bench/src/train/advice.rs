@@ -85,7 +85,7 @@ impl Observed<'_> {
             consumer_threads: trial.kind.threads_on_cores(),
             start_s: 0.0,
         };
-        let advice = advise(&case, &self.measured(), FLAGS);
+        let advice = advise(&case, &self.measured(), &[], FLAGS);
         (advice.limit, advice.lever)
     }
 

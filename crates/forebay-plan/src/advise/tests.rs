@@ -36,7 +36,7 @@ fn run(case: &Case, threads: usize, prefetch: usize) -> Run {
 }
 
 fn advised(case: &Case, threads: usize, prefetch: usize) -> (String, String, String) {
-    let Advice { limit, lever } = advise(case, &run(case, threads, prefetch), FLAGS);
+    let Advice { limit, lever } = advise(case, &run(case, threads, prefetch), &[], FLAGS);
     (limit.name, lever.name, lever.advice)
 }
 
@@ -51,7 +51,7 @@ fn few_requests_in_flight_are_the_limit_and_not_the_storage() {
 #[test]
 fn storage_that_gives_no_more_is_the_limit() {
     let case = case(disk(&[(1.0, 200.0), (8.0, 210.0), (32.0, 210.0)]));
-    let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), FLAGS);
+    let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), &[], FLAGS);
     assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.is_bound), ("storage", "storage", true));
 }
 
@@ -90,10 +90,10 @@ fn a_run_that_the_model_does_not_explain_gets_no_lever() {
     let mut run = run(&case, 8, 1);
     run.wall_s *= 2.0;
     run.wait_s += run.wall_s / 2.0;
-    let Advice { limit, lever } = advise(&case, &run, FLAGS);
+    let Advice { limit, lever } = advise(&case, &run, &[], FLAGS);
     assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.saves_s), ("unknown", "unknown", 0.0));
     let crowded = Run { disturbed: Some(Disturbed { repeats: 1, taken: Taken::Processors, share: 0.5 }), ..run };
-    assert_eq!(advise(&case, &crowded, FLAGS).limit.name, "cores");
+    assert_eq!(advise(&case, &crowded, &[], FLAGS).limit.name, "cores");
 }
 
 #[test]
