@@ -14,6 +14,7 @@
 //! # Ok::<(), forebay_record::Error>(())
 //! ```
 
+mod advised;
 mod axis;
 mod basis;
 mod cells;

@@ -393,6 +393,9 @@ pub enum FigureKind {
     Traffic,
     /// Accelerator utilisation over the levels of `x`: whole epochs and DLIO's as two lines, with the published values.
     Utilisation,
+    /// Advice of training cells beside what it gave: predicted over measured run times of the named changes, and whether another
+    /// free change that was tried was faster.
+    Advice,
 }
 
 /// A figure of the report.

@@ -4,6 +4,7 @@
 //! along the axes and which marks stand in which panel ([`Plot`], [`Groups`]), all in values. Where that is drawn on a desk
 //! and on a phone is up to those. What a kind cannot show, it says.
 
+mod advice;
 mod axes;
 mod bars;
 mod checkpoints;
@@ -78,6 +79,7 @@ fn of(kind: FigureKind) -> (&'static str, Make) {
         FigureKind::Checkpoints => ("checkpoints", checkpoints::make),
         FigureKind::Traffic => ("traffic", traffic::make),
         FigureKind::Utilisation => ("utilisation", utilisation::make),
+        FigureKind::Advice => ("advice", advice::make),
     }
 }
 

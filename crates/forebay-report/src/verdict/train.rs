@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use forebay_record::{Baseline, ByCause, Cause, Lever, Limit, StudyCell, TrainCell, TrainTotals};
 use forebay_units::{count, group_digits};
 
+use crate::advised;
 use crate::level;
 use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
@@ -24,6 +25,9 @@ fn trained<'a>(run: &'a Run<'a>) -> Vec<Trained<'a>> {
 
 /// The answer; `None` when nothing was trained.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    if let Some(said) = advised::headline(&advised::asked(run)) {
+        return Some(said);
+    }
     let cells = trained(run);
     if let Some(said) = of_prefetch(run) {
         return Some(said);
@@ -120,7 +124,9 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
 }
 
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
-    let mut findings = Vec::new();
+    let advice = advised::asked(run);
+    let mut findings: Vec<String> =
+        [advised::predicted(&advice), advised::wrong(&advice)].into_iter().flatten().collect();
     let experiments = prefetch::experiments(run);
     for experiment in &experiments {
         findings.extend(prefetch::judgement(run, experiment).map(|judged| judged.whole()));
