@@ -3,7 +3,7 @@
 //! Cells that differ in one setting only are each other's experiments. The advice was right where the named change was the fastest
 //! of them, or nearly so; where none was named, where no other was faster than the cell itself.
 
-use forebay_record::{FigureKind, Level, Lever, StudyCell, TrainCell};
+use forebay_record::{Change, FigureKind, Level, Lever, StudyCell, TrainCell};
 use forebay_units::{count, median};
 
 use crate::grid::wanted;
@@ -13,8 +13,6 @@ use crate::run::Run;
 
 /// Settings that cost nothing to change.
 const FREE: [&str; 3] = ["threads", "prefetch", "io"];
-/// The factor of the same samples in another format.
-const DATASET: &str = "dataset";
 /// At most so much slower than the fastest is right, and so far from the measurement a prediction is.
 pub(crate) const NEAR: f64 = 0.10;
 const MAX_NAMED: usize = 4;
@@ -113,7 +111,7 @@ fn is_level(run: &Run<'_>, cell: &StudyCell, factor: &str, wanted: &Level) -> bo
     let Some(level) = cell.level(factor) else { return false };
     let packed = |name: &str| run.spec().datasets.iter().find(|of| of.name == name).and_then(|of| of.pack.clone());
     match (factor, level) {
-        (DATASET, Level::Text(name)) => packed(name).map(Level::Text).as_ref() == Some(wanted),
+        (Change::DATASET, Level::Text(name)) => packed(name).map(Level::Text).as_ref() == Some(wanted),
         _ => level == wanted,
     }
 }

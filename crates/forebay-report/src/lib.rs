@@ -46,6 +46,7 @@ mod stall;
 mod svg;
 mod table;
 mod text;
+mod tuned;
 mod verdict;
 mod visible;
 

@@ -10,6 +10,7 @@ use crate::level;
 use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
 use crate::run::Run;
+use crate::tuned;
 
 const MAX_CELLS: usize = 2;
 /// An accelerator that waits for less than this share of the time is the limit itself.
@@ -123,6 +124,15 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     })
 }
 
+/// Of the fastest run: its limit, and what would help beyond settings.
+fn of_tuned(run: &Run<'_>) -> Vec<String> {
+    let path = tuned::path(run);
+    let Some(best) = tuned::best(&path) else { return Vec::new() };
+    let cell = best.train;
+    let hardware = || lever(&cell.lever, cell.totals.wall_s).filter(|_| cell.lever.setting.is_none());
+    cell.limit.as_ref().and_then(limit).into_iter().chain(hardware()).collect()
+}
+
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let advice = advised::asked(run);
     let mut findings: Vec<String> =
@@ -134,6 +144,9 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
         findings.extend(prefetch::cost(run, experiment).map(|said| name + &said));
     }
     let cells = trained(run);
+    if cells.iter().any(|(_, cell)| cell.tuning.is_some()) {
+        return of_tuned(run);
+    }
     if cells.len() <= MAX_CELLS {
         for (of, cell) in &cells {
             let name = name_of(run, of);
@@ -276,7 +289,7 @@ fn limit(limit: &Limit) -> Option<String> {
 }
 
 /// Completes "the limit is".
-fn limit_name(name: &str) -> Option<&'static str> {
+pub(crate) fn limit_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "accelerator" => "the accelerator",
         "latency" => "the number of requests in flight",
