@@ -12,7 +12,7 @@ use crate::number::{listed, percent};
 use crate::run::Run;
 
 /// Settings that cost nothing to change.
-const FREE: [&str; 3] = ["threads", "prefetch", "io"];
+pub(crate) const FREE: [&str; 3] = ["threads", "prefetch", "io"];
 /// At most so much slower than the fastest is right, and so far from the measurement a prediction is.
 pub(crate) const NEAR: f64 = 0.10;
 const MAX_NAMED: usize = 4;
@@ -21,6 +21,13 @@ const MAX_NAMED: usize = 4;
 pub(crate) struct Tried<'a> {
     pub(crate) cell: &'a StudyCell,
     pub(crate) wall_s: f64,
+}
+
+impl<'a> Tried<'a> {
+    /// `None` for a cell without a run time.
+    pub(crate) fn of(cell: &'a StudyCell) -> Option<Self> {
+        cell.value(&TrainCell::WALL_S).filter(|wall_s| *wall_s > 0.0).map(|wall_s| Self { cell, wall_s })
+    }
 }
 
 /// A cell whose advice can be judged.
@@ -73,8 +80,7 @@ pub(crate) fn differing(cell: &StudyCell, other: &StudyCell) -> forebay_record::
 
 /// The cases among cells of the same study.
 pub(crate) fn cases<'a>(run: &'a Run<'a>, cells: &[&'a StudyCell]) -> Vec<Case<'a>> {
-    let tried = |cell: &&'a StudyCell| cell.value(&TrainCell::WALL_S).map(|wall_s| Tried { cell, wall_s });
-    let all: Vec<Tried<'_>> = cells.iter().filter_map(tried).filter(|tried| tried.wall_s > 0.0).collect();
+    let all: Vec<Tried<'_>> = cells.iter().filter_map(|cell| Tried::of(cell)).collect();
     all.iter().filter_map(|now| case(run, *now, &all)).collect()
 }
 

@@ -25,6 +25,7 @@ mod environment;
 mod export;
 mod failures;
 mod fig;
+mod followed;
 mod grid;
 mod legend;
 mod level;

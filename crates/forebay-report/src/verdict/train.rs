@@ -6,6 +6,7 @@ use forebay_record::{Baseline, ByCause, Cause, Lever, Limit, StudyCell, TrainCel
 use forebay_units::{count, group_digits};
 
 use crate::advised;
+use crate::followed;
 use crate::level;
 use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
@@ -136,7 +137,11 @@ fn of_tuned(run: &Run<'_>) -> Vec<String> {
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let advice = advised::asked(run);
     let mut findings: Vec<String> =
-        [advised::predicted(&advice), advised::wrong(&advice)].into_iter().flatten().collect();
+        [advised::predicted(&advice), followed::said(run), advised::wrong(&advice)].into_iter().flatten().collect();
+    if !advice.is_empty() {
+        // What else its cells show was not asked.
+        return findings;
+    }
     let experiments = prefetch::experiments(run);
     for experiment in &experiments {
         findings.extend(prefetch::judgement(run, experiment).map(|judged| judged.whole()));

@@ -1,10 +1,10 @@
-//! Tuning in the report: the path, the settings that were found.
+//! Tuning in the report: the path, the settings that were found, and where following the advice of a study leads.
 
 use serde_json::{Value, json};
 
 use crate::mini;
 use crate::plain;
-use crate::train::{figure, report, rows};
+use crate::train::{figure, report, rows, study};
 use forebay_report::{headline, html, text};
 
 fn of_tuning(change: Value, outcome: &str, changes: Value) -> Value {
@@ -96,4 +96,23 @@ fn disturbed_runs_of_a_path_are_named_as_a_doubt() {
     record["cells"][1]["disturbed"] = json!({"repeats": 1, "taken": "processors", "share": 0.4});
     let said = headline(&[plain::named("tuned", &record)]);
     assert!(said.ends_with("Other processes used the machine meanwhile: repeat it when it is quiet."), "{said}");
+}
+
+#[test]
+fn following_the_advice_of_a_study_leads_from_cell_to_cell() {
+    let mut lines = mini::lines();
+    lines[0]["spec"]["figure"] =
+        json!([{"id": "advice", "title": "Advice", "kind": "advice", "experiment": "mini-app"}]);
+    for line in lines.iter_mut().filter(|line| line["experiment"] == "mini-app") {
+        let threads = line["factors"]["threads"].as_u64().unwrap();
+        let setting = if threads < 8 { json!({"setting": "threads", "value": 2 * threads}) } else { Value::Null };
+        line["train"]["lever"] =
+            json!({"name": "threads", "advice": "more", "saves_s": 0.0, "wall_s": 1.0, "setting": setting});
+    }
+    let shown = unfolded(&text(&[study(&lines)]));
+    assert!(
+        shown.contains("Following the advice from run to run ends within 5 % of the fastest of all settings in "),
+        "{shown}"
+    );
+    assert!(shown.contains("trying all settings takes 8."), "four numbers of threads, two of batches ahead: {shown}");
 }
