@@ -151,14 +151,10 @@ impl Model<'_> {
         if !self.explains() {
             return self.unexplained();
         }
-        let mut levers = self.levers().into_iter();
-        let first = levers.next();
-        let runner_up = levers.next().map(|change| Box::new(self.lever(change)));
-        let lever = match first {
-            Some(change) => Lever { runner_up, ..self.lever(change) },
-            None => self.lost(),
-        };
-        Advice { limit: self.limit(), lever }
+        let chain =
+            |runner_up: Option<Lever>, change| Some(Lever { runner_up: runner_up.map(Box::new), ..self.lever(change) });
+        let lever = self.levers().into_iter().rev().fold(None, chain);
+        Advice { limit: self.limit(), lever: lever.unwrap_or_else(|| self.lost()) }
     }
 
     /// Whether the model gives the time that was measured.

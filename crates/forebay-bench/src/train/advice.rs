@@ -9,6 +9,7 @@ use forebay_pipeline::Activity;
 use forebay_plan::{Case, Curve, Flags, Run, Spelling, advise};
 use forebay_record::{Baseline, Cause, Disturbed, Lever, Limit};
 
+use super::alternatives::alternatives;
 use super::data::TrainingData;
 use super::lever::{Saving, Stalls};
 use super::trial::{Trained, Trial};
@@ -49,9 +50,13 @@ pub(super) fn advice(observed: &Observed<'_>, cancel: &AtomicBool) -> (Option<Li
         }
     };
     // Validation is no part of the model and stays as it is.
-    let whole = |lever: Lever| Lever { wall_s: lever.wall_s + run.totals.validate_s, ..lever };
-    let runner_up = lever.runner_up.clone().map(|second| Box::new(whole(*second)));
-    (limit, Lever { runner_up, ..whole(lever) })
+    (limit, later(lever, run.totals.validate_s))
+}
+
+/// The same changes of a run that takes longer.
+fn later(lever: Lever, seconds: f64) -> Lever {
+    let runner_up = lever.runner_up.map(|second| Box::new(later(*second, seconds)));
+    Lever { wall_s: lever.wall_s + seconds, runner_up, ..lever }
 }
 
 impl Observed<'_> {
@@ -85,7 +90,9 @@ impl Observed<'_> {
             consumer_threads: trial.kind.threads_on_cores(),
             start_s: 0.0,
         };
-        let advice = advise(&case, &self.measured(), &[], FLAGS);
+        let measured = self.measured();
+        let alternatives = alternatives(self, data, &case, measured.decode_share, cancel);
+        let advice = advise(&case, &measured, &alternatives, FLAGS);
         (advice.limit, advice.lever)
     }
 
@@ -107,8 +114,13 @@ impl Observed<'_> {
         }
     }
 
+    /// Whether it waited long enough to look for a cause.
+    pub(super) fn waits(&self) -> bool {
+        self.run.totals.wait_s - self.run.totals.first_wait_s >= WORTH * self.wall_s()
+    }
+
     /// Samples that the workers made.
-    fn n_samples(&self) -> f64 {
+    pub(super) fn n_samples(&self) -> f64 {
         (self.run.totals.images + self.run.totals.failed).max(1) as f64
     }
 
@@ -131,8 +143,7 @@ impl Observed<'_> {
         }
         // What the run itself saw: so many threads, each blocked so long.
         let seen = || explore::seen(trial.threads, blocked_s);
-        let waits_s = run.totals.wait_s - run.totals.first_wait_s;
-        if waits_s < WORTH * self.wall_s() {
+        if !self.waits() {
             return seen();
         }
         let is_cold = trial.plan.settings.cache() == Cache::Cold;

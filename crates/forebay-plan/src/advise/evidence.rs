@@ -1,6 +1,6 @@
 //! The limit, with the facts it rests on.
 
-use forebay_record::{Lever, Limit, Taken};
+use forebay_record::{Lever, Limit, Rates, Taken};
 use forebay_units::{count, group_digits};
 
 use super::{Advice, MOSTLY, Model, WORTH, best_flags};
@@ -11,7 +11,7 @@ impl Model<'_> {
             "after the first batch it waited {} of the time",
             percent((self.run.wait_s - self.run.first_wait_s) / (self.run.wall_s - self.run.first_wait_s))
         );
-        Limit { name: "accelerator".to_owned(), evidence: vec![evidence] }
+        Limit { name: "accelerator".to_owned(), evidence: vec![evidence], rates: Some(self.rates()) }
     }
 
     /// What was measured does not follow from the parts: other programs, or a few slow samples.
@@ -36,7 +36,7 @@ impl Model<'_> {
             _ => self.plain(if name == "cores" { "cores" } else { "unknown" }, advice),
         };
         Advice {
-            limit: Limit { name: name.to_owned(), evidence: vec![why, fit] },
+            limit: Limit { name: name.to_owned(), evidence: vec![why, fit], rates: Some(self.rates()) },
             lever: Lever { is_bound: true, ..lever },
         }
     }
@@ -67,17 +67,28 @@ impl Model<'_> {
                 (false, true) => "decode",
             }
         };
-        Limit { name: name.to_owned(), evidence: self.evidence() }
+        Limit { name: name.to_owned(), evidence: self.evidence(), rates: Some(self.rates()) }
+    }
+
+    fn rates(&self) -> Rates {
+        let (case, threads) = (self.case, self.run.flags.threads as f64);
+        let finite = |rate: f64| Some(rate).filter(|rate| rate.is_finite());
+        let storage = case.storage.as_ref();
+        Rates {
+            consumes_per_s: finite(case.steps as f64 * case.batch as f64 / self.ideal_s),
+            storage_per_s: storage.map(|curve| curve.rate(threads)),
+            storage_most_per_s: storage.map(|curve| curve.rate(curve.known_to())),
+            cores_per_s: finite(case.cores / case.cpu_s),
+            cores: case.cores,
+        }
     }
 
     fn evidence(&self) -> Vec<String> {
-        let threads = self.run.flags.threads;
+        let (threads, rates) = (self.run.flags.threads, self.rates());
         let rate = |per_s: f64| group_digits(per_s.round() as u64);
         let mut facts = Vec::new();
-        match &self.case.storage {
-            None => facts.push("the samples came from memory".to_owned()),
-            Some(curve) => {
-                let (now, most) = (curve.rate(threads as f64), curve.rate(curve.known_to()));
+        match (&self.case.storage, rates.storage_per_s, rates.storage_most_per_s) {
+            (Some(curve), Some(now), Some(most)) => {
                 let more = match curve.known_to() as usize {
                     n if n > threads && most > now * (1.0 + MOSTLY / 10.0) => format!(", {} with {n}", rate(most)),
                     n if n > threads => format!(", no more with {n}"),
@@ -89,15 +100,13 @@ impl Model<'_> {
                     count(threads as u64, "request")
                 ));
             }
+            _ => facts.push("the samples came from memory".to_owned()),
         }
-        let cpu_s = self.case.cpu_s;
-        if cpu_s > 0.0 {
-            let cores = self.case.cores;
-            let all = if cores > 1.0 { format!("{cores:.0} cores") } else { "the core".to_owned() };
-            facts.push(format!("{all} can process {} samples/s", rate(cores / cpu_s)));
+        if let Some(process) = rates.cores_per_s {
+            let all = if rates.cores > 1.0 { format!("{:.0} cores", rates.cores) } else { "the core".to_owned() };
+            facts.push(format!("{all} can process {} samples/s", rate(process)));
         }
-        let consumes = self.case.steps as f64 * self.case.batch as f64 / self.ideal_s;
-        if consumes.is_finite() {
+        if let Some(consumes) = rates.consumes_per_s {
             facts.push(format!("the accelerator consumes {} samples/s", rate(consumes)));
         }
         facts
