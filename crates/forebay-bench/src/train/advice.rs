@@ -76,13 +76,14 @@ impl Observed<'_> {
     fn model(&self, data: &TrainingData, cancel: &AtomicBool) -> (Limit, Lever) {
         let (trial, run) = (self.trial, self.run);
         let cpu_s = self.cpu_s();
-        let storage = self.storage(data, cpu_s, cancel);
+        let (storage, was_measured) = self.storage(data, cpu_s, cancel);
         let case = Case {
             batch: trial.plan.settings.batch,
             steps: run.totals.n_steps,
             cores: cores() as f64,
             storage,
             cpu_s,
+            delay_s: 0.0,
             weights: explore::weights(&data.source),
             read_by_size: explore::READ_BY_SIZE,
             step_s: self.steps_s(),
@@ -91,6 +92,13 @@ impl Observed<'_> {
             start_s: 0.0,
         };
         let measured = self.measured();
+        let case = match run.stats.as_ref().and_then(|stats| stats.scheduled) {
+            // Reads that were measured after the run were late for the same reason.
+            Some(scheduled) if !was_measured => {
+                case.delayed(measured.flags, scheduled.waiting_ns as f64 / 1e9 / self.n_samples())
+            }
+            _ => case,
+        };
         let alternatives = alternatives(self, data, &case, measured.decode_share, cancel);
         let advice = advise(&case, &measured, &alternatives, FLAGS);
         (advice.limit, advice.lever)
@@ -131,25 +139,28 @@ impl Observed<'_> {
         stats.scheduled.map_or(by_clock, |scheduled| scheduled.running_ns as f64 / 1e9) / self.n_samples()
     }
 
-    /// `None` when samples come from memory.
-    fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> Option<Curve> {
+    /// `None` when samples come from memory; and whether reads were measured for it.
+    fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> (Option<Curve>, bool) {
         let (trial, run) = (self.trial, self.run);
         let blocked_s = run.work.storage / 1e9 / self.n_samples();
         if blocked_s < FROM_MEMORY * cpu_s {
-            return None;
+            return (None, false);
         }
         if let Some(profile) = &trial.plan.tier {
-            return explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples());
+            return (explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples()), false);
         }
         // What the run itself saw: so many threads, each blocked so long.
         let seen = || explore::seen(trial.threads, blocked_s);
         if !self.waits() {
-            return seen();
+            return (seen(), false);
         }
         let is_cold = trial.plan.settings.cache() == Cache::Cold;
         let takes = run.totals.images as f64 / run.totals.compute_s.max(1e-9);
         let enough = 2.0 * takes.min(cores() as f64 / cpu_s.max(1e-9));
-        explore::measure(&data.source, is_cold, enough, cancel).or_else(seen)
+        match explore::measure(&data.source, is_cold, enough, cancel) {
+            Some(curve) => (Some(curve), true),
+            None => (seen(), false),
+        }
     }
 
     /// A network on the workers' cores takes longer the more they work: its steps alone are what the model needs.

@@ -35,7 +35,8 @@ fn direct(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &At
         return None;
     }
     let source = data.source.clone().with_storage(forebay_storage::files(Mode::Direct, None));
-    let storage = explore::measure(&source, true, f64::INFINITY, cancel)?;
+    // Direct reads go past the page cache, whatever it holds; evicting files would change it for the user's next run.
+    let storage = explore::measure(&source, false, f64::INFINITY, cancel)?;
     Some(Alternative {
         name: "io",
         advice: "--io direct: read past the page cache".to_owned(),

@@ -3,7 +3,7 @@
 use forebay_record::{Lever, Limit, Rates, Taken};
 use forebay_units::{count, group_digits};
 
-use super::{Advice, MOSTLY, Model, WORTH, best_flags};
+use super::{Advice, MORE_IN_FLIGHT, MOSTLY, Model, WORTH, best_flags};
 
 impl Model<'_> {
     pub(super) fn accelerator(&self) -> Limit {
@@ -54,18 +54,18 @@ impl Model<'_> {
         let avoidable = self.run.wall_s - self.ideal_s;
         let name = if by_flags >= MOSTLY * avoidable && threads.max(prefetch) > 0.0 {
             match threads >= prefetch {
-                true if self.waits_for_storage() => "latency",
+                true if self.lacks_requests() => "latency",
+                true if self.waits_for_cores() => "cores",
                 true => "threads",
                 false => "prefetch",
             }
         } else {
             let storage = self.case.storage.as_ref().map_or(0.0, |_| gain(self.predict(&self.without_storage(), best)));
             let decode = gain(self.predict(&self.without_decoding(), best));
-            match (storage > decode, storage.max(decode) > WORTH * self.run.wall_s) {
-                (_, false) => "unknown",
-                (true, true) => "storage",
-                (false, true) => "decode",
-            }
+            let cores = if self.waits_for_cores() { gain(self.predict(&self.undelayed(), best)) } else { 0.0 };
+            let all = [("decode", decode), ("storage", storage), ("cores", cores)];
+            let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            most.filter(|(_, most)| *most > WORTH * self.run.wall_s).map_or("unknown", |(name, _)| name)
         };
         Limit { name: name.to_owned(), evidence: self.evidence(), rates: Some(self.rates()) }
     }
@@ -90,7 +90,7 @@ impl Model<'_> {
         match (&self.case.storage, rates.storage_per_s, rates.storage_most_per_s) {
             (Some(curve), Some(now), Some(most)) => {
                 let more = match curve.known_to() as usize {
-                    n if n > threads && most > now * (1.0 + MOSTLY / 10.0) => format!(", {} with {n}", rate(most)),
+                    n if n > threads && most > now * (1.0 + MORE_IN_FLIGHT) => format!(", {} with {n}", rate(most)),
                     n if n > threads => format!(", no more with {n}"),
                     _ => String::new(),
                 };
@@ -105,6 +105,11 @@ impl Model<'_> {
         if let Some(process) = rates.cores_per_s {
             let all = if rates.cores > 1.0 { format!("{:.0} cores", rates.cores) } else { "the core".to_owned() };
             facts.push(format!("{all} can process {} samples/s", rate(process)));
+        }
+        if self.waits_for_cores() {
+            let delay_ms = 1e3 * self.case.delay_s;
+            facts
+                .push(format!("for each sample, a thread waited {delay_ms:.1} ms for a core that other programs used"));
         }
         if let Some(consumes) = rates.consumes_per_s {
             facts.push(format!("the accelerator consumes {} samples/s", rate(consumes)));

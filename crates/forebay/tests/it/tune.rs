@@ -55,7 +55,7 @@ fn each_step_and_the_settings_that_were_found_are_printed() {
     dir.met(&command["forebay ".len()..]);
     let study: Vec<&str> = ran.stdout.lines().skip_while(|line| !line.starts_with("name = \"tuned\"")).collect();
     let study = study.join("\n");
-    dir.write("tuned.toml", &study[..study.find("\n\n\n").unwrap_or(study.len())]);
+    dir.write("tuned.toml", &study[..study.find("\n\nMB is ").unwrap_or(study.len())]);
     let planned = dir.run("study run tuned.toml --dry-run");
     assert!(
         planned.stdout.starts_with("tuned at the quick scale: 1 cell"),
@@ -100,7 +100,7 @@ fn a_dry_run_says_what_may_be_tried_and_written() {
         planned.contains("May be tried: --threads, --prefetch.\n") && planned.ends_with("Nothing is written.\n"),
         "{planned}"
     );
-    let planned = dir.met("tune set --accelerator emulated:1ms --cold --scratch . --budget 90s --dry-run");
+    let planned = dir.met("tune set --accelerator emulated:1ms --batch 4 --cold --scratch . --budget 90s --dry-run");
     assert!(
         planned.contains("as many steps per run as suit the budget") && planned.contains("at most 90.00 s"),
         "{planned}"
