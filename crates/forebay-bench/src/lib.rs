@@ -11,3 +11,5 @@ mod explore;
 pub mod ingest;
 mod supply;
 pub mod train;
+
+pub use supply::CropKind;
