@@ -11,6 +11,7 @@ mod fuzz;
 mod generate;
 mod hostile;
 mod layers;
+mod objects;
 mod prefetch;
 mod python;
 mod ranks;
@@ -39,6 +40,8 @@ cargo xtask COMMAND
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
+  objects [--ceph]
+                 the laws of storage on an object store: moto, or Ceph from Debian
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   crash [--short] [--in DIR] [--summary FILE]
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         ["reports", rest @ ..] => reports::write(rest),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
+        ["objects", rest @ ..] => objects::run_campaign(rest),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
