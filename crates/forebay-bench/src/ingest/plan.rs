@@ -9,6 +9,8 @@ use forebay_measure::{Cache, Io, Refused, ThreadCount};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
+use crate::supply::ReadingSettings;
+
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
 
@@ -30,6 +32,10 @@ forebay_measure::settings! {
         cold: bool, flag;
         /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
+        /// Requests in flight to an object store, or `auto` to add requests until more do not help [default: auto]
+        inflight: Option<ThreadCount>, some(threads), "N|auto";
+        /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
+        readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Output size in pixels [default: 224x224, or a tensor shard's own]
@@ -79,6 +85,11 @@ impl IngestSettings {
     pub fn image(&self) -> ImageSpec {
         let (width, height) = self.size.unwrap_or((224, 224));
         ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
+    }
+
+    pub(super) fn reading(&self) -> ReadingSettings {
+        let Self { cold, io, inflight, readahead, .. } = *self;
+        ReadingSettings { cold, io, inflight, readahead }
     }
 
     pub(super) fn cache(&self) -> Cache {

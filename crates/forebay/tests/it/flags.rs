@@ -12,7 +12,8 @@ const PROBE: [&str; 4] = [
 /// The flags that all readers of datasets share.
 const INPUT: [&str; 2] = [include_str!("splits.rs"), include_str!("tfds.rs")];
 
-const TRAIN: [&str; 6] = [
+const TRAIN: [&str; 7] = [
+    OBJECTS,
     include_str!("train.rs"),
     include_str!("train_flags.rs"),
     include_str!("train_checkpoint.rs"),
@@ -21,7 +22,8 @@ const TRAIN: [&str; 6] = [
     LIMIT,
 ];
 
-const INGEST: [&str; 11] = [
+const INGEST: [&str; 12] = [
+    OBJECTS,
     INPUT[0],
     INPUT[1],
     LIMIT,
@@ -43,6 +45,9 @@ const CHECKPOINT: [&str; 6] = [
     include_str!("checkpoint_prune.rs"),
     include_str!("checkpoint_targets.rs"),
 ];
+
+/// The flags that readers of object stores share.
+const OBJECTS: &str = include_str!("objects.rs");
 
 /// Every command with an output is tried with `--force`.
 const OUTPUTS: &str = include_str!("outputs.rs");
@@ -72,16 +77,16 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
-        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT], 7),
+        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
-        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT], 7),
-        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT], 10),
+        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
+        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 12),
         ("completions", &[], 0),
         ("doctor", &[include_str!("doctor.rs")], 2),
         ("man", &[include_str!("manual.rs")], 3),
-        ("ingest", &INGEST, 29),
+        ("ingest", &INGEST, 33),
         ("probe", &PROBE, 17),
-        ("train", &TRAIN, 42),
+        ("train", &TRAIN, 46),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
