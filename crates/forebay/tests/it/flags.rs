@@ -13,14 +13,17 @@ const PROBE: [&str; 4] = [
 const INPUT: [&str; 2] = [include_str!("splits.rs"), include_str!("tfds.rs")];
 
 const TRAIN: [&str; 7] = [
-    OBJECTS,
     include_str!("train.rs"),
     include_str!("train_flags.rs"),
     include_str!("train_checkpoint.rs"),
     INPUT[0],
     INPUT[1],
     LIMIT,
+    OBJECTS,
 ];
+
+/// The settings are those of train, through the same table.
+const TUNE: [&str; 7] = [include_str!("tune.rs"), TRAIN[0], TRAIN[1], TRAIN[2], TRAIN[3], TRAIN[4], TRAIN[5]];
 
 const INGEST: [&str; 12] = [
     OBJECTS,
@@ -87,6 +90,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("ingest", &INGEST, 33),
         ("probe", &PROBE, 17),
         ("train", &TRAIN, 46),
+        ("tune", &TUNE, 29),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

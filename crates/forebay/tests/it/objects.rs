@@ -196,6 +196,7 @@ fn settings_that_mean_nothing_where_the_data_is_are_refused() {
     for flag in ["--timeout 3s", "--storage-option aws_region=x"] {
         assert!(said(&format!("data inspect set {flag}")).contains("is for data on an object store"), "{flag}");
     }
+    assert!(said("tune s3://bucket/set --accelerator emulated:1ms").contains("tune changes how local data is read"));
     let to_store = said("data make caltech101 s3://bucket/new --count 1");
     assert!(to_store.contains("s3://bucket/new: make writes local files"), "{to_store}");
     assert!(said("data pack s3://bucket/set packed --to tar").contains("pack reads and writes local files"));
