@@ -4,7 +4,7 @@ use super::{NEED_ACCELERATORS, TrainCell, TrainTotals};
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads};
+use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads, Tuning};
 
 /// Metrics that code refers to; their labels describe them.
 impl TrainCell {
@@ -125,6 +125,7 @@ impl Cell for TrainCell {
             .text("precision", self.precision.as_deref())
             .text("optimizer", self.optimizer.as_deref())
             .medium(&self.medium)
+            .text("dataset", self.tuning.as_ref().and_then(Tuning::dataset))
             .integer("resumed_from", self.resumed_from);
         let Some(saved) = &self.checkpoints else { return levels.done() };
         levels
