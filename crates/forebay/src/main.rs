@@ -21,6 +21,7 @@ mod stop;
 mod study;
 mod terminal;
 mod tier;
+mod trace;
 mod train;
 mod tune;
 mod values;
