@@ -21,6 +21,7 @@ mod shell;
 mod system;
 mod tally;
 mod tidy;
+mod traced;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ cargo xtask COMMAND
   reports [STUDY…]
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
+  trace-torch    forebay trace on jobs of PyTorch, which it installs (1 GB)
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
@@ -53,6 +55,7 @@ cargo xtask COMMAND
   bench parquet  our Parquet and the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe and fio on the same file; fails if a row is off by more than 5 %
+  bench trace    processor time per traced call, beside DFTracer; bytes per event; a report of 10,000,000 events
   bench prefetch an emulated accelerator on every tier, with and without prefetch, and a run that never waits
   bench checkpoint [--in DIR]
                  a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
@@ -83,6 +86,8 @@ fn main() -> ExitCode {
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["advise", rest @ ..] => advise::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
+        ["bench", "trace"] => traced::compare(),
+        ["trace-torch"] => tally::of(python::torch),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),
