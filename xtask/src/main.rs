@@ -22,6 +22,7 @@ mod system;
 mod tally;
 mod tidy;
 mod traced;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,9 @@ cargo xtask COMMAND
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
   trace-torch    forebay trace on jobs of PyTorch, which it installs (1 GB)
+  wheel          builds the Python package into target/wheels
+  wheel test     builds it, installs it into a fresh environment, tests it
+  torch          the same, with PyTorch and torchvision; downloads several gigabytes
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
@@ -61,6 +65,8 @@ cargo xtask COMMAND
                  a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
   bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
                  workloads compared with DLIO on the same files: AU, bytes per core, first step, generation, memory
+  bench python [--rounds N] [--threads N] [--only NAME…]
+                 the Python loader compared with ingest, torchvision's DataLoader and tf.data; downloads gigabytes
   bench peers [OPTIONS…]
                  ingest compared with tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -80,6 +86,9 @@ fn main() -> ExitCode {
         ["reports", rest @ ..] => reports::write(rest),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
+        ["wheel"] => wheel::built(),
+        ["wheel", "test"] => tally::of(wheel::test),
+        ["torch"] => tally::of(wheel::test_torch),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
@@ -88,6 +97,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "trace"] => traced::compare(),
         ["trace-torch"] => tally::of(python::torch),
+        ["bench", "python", rest @ ..] => bench::loader(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),
