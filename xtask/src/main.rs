@@ -22,6 +22,7 @@ mod shell;
 mod system;
 mod tally;
 mod tidy;
+mod traced;
 mod wheel;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ cargo xtask COMMAND
   reports [STUDY…]
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
+  trace-torch    forebay trace on jobs of PyTorch, which it installs (1 GB)
   wheel          builds the Python package into target/wheels
   wheel test     builds it, installs it into a fresh environment, tests it
   torch          the same, with PyTorch and torchvision; downloads several gigabytes
@@ -60,6 +62,7 @@ cargo xtask COMMAND
   bench parquet  our Parquet and the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe and fio on the same file; fails if a row is off by more than 5 %
+  bench trace    processor time per traced call, beside DFTracer; bytes per event; a report of 10,000,000 events
   bench prefetch an emulated accelerator on every tier, with and without prefetch, and a run that never waits
   bench checkpoint [--in DIR]
                  a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
@@ -96,6 +99,8 @@ fn main() -> ExitCode {
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["advise", rest @ ..] => advise::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
+        ["bench", "trace"] => traced::compare(),
+        ["trace-torch"] => tally::of(python::torch),
         ["bench", "python", rest @ ..] => bench::loader(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),

@@ -22,6 +22,7 @@ mod store;
 mod study;
 mod terminal;
 mod tier;
+mod trace;
 mod train;
 mod tune;
 mod values;

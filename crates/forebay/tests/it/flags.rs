@@ -90,6 +90,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("ingest", &INGEST, 36),
         ("probe", &PROBE, 17),
         ("train", &TRAIN, 49),
+        ("trace", &[include_str!("trace.rs")], 3),
         ("tune", &TUNE, 36),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),

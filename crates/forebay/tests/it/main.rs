@@ -66,6 +66,7 @@ mod threads;
 mod tier;
 mod tier_ingest;
 mod tier_kernel;
+mod trace;
 mod train;
 mod train_checkpoint;
 mod train_flags;
