@@ -19,6 +19,9 @@ use crate::output::{JsonArgs, Outcome, done, remark};
 use crate::values::of;
 use crate::{live, stop, tier};
 
+/// Repeats if no number is given.
+const REPEATS: u32 = 5;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
@@ -42,9 +45,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
-    /// Measured repeats; median and spread are over these
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    repeats: u32,
+    /// Measured repeats; median and spread are over these [default: 5, and more until the rate is known]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    repeats: Option<u32>,
 
     #[command(flatten)]
     quiet: QuietArgs,
@@ -128,13 +131,14 @@ impl Args {
             bail!("--mmap bypasses the emulated tier {} of this data", profile.name);
         }
         Ok(Plan {
+            until: settings.until(self.repeats.is_none()),
             settings,
             data: self.data,
             keys: self.input.keys(),
             tier: self.tier.or_else(|| placement.shaped.clone()),
             kernel_tier: placement.kernel.clone(),
             warmups: self.warmups as usize,
-            repeats: self.repeats as usize,
+            repeats: self.repeats.unwrap_or(REPEATS) as usize,
         })
     }
 }

@@ -12,7 +12,7 @@ use forebay_units::Fnv;
 
 use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
-use crate::supply;
+use crate::supply::{self, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
@@ -29,7 +29,7 @@ pub(super) struct TrainingData {
     pub(super) storage_description: String,
     spec: ImageSpec,
     batch: usize,
-    seed: u64,
+    order: Order,
 }
 
 impl TrainingData {
@@ -51,7 +51,7 @@ impl TrainingData {
             storage_description: String::new(),
             spec: spec_of(image),
             batch: plan.settings.batch,
-            seed: plan.settings.seed,
+            order: plan.settings.order(),
         };
         if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
@@ -135,7 +135,7 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(supply::shuffled(dataset, self.seed).repeat(epochs), threads, self.batch)
+        self.made(self.order.of(dataset).repeat(epochs), threads, self.batch)
     }
 
     /// The held-out samples, or all of another dataset.
@@ -148,7 +148,8 @@ impl TrainingData {
     }
 
     fn made(&self, dataset: Dataset, threads: Threads, batch: usize) -> Batched {
-        supply::decoded(dataset, &self.source, self.spec).threads(threads).ignore_errors().batch(batch)
+        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec));
+        mapped.threads(threads).ignore_errors().batch(batch)
     }
 }
 
