@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
 use crate::tally::Tally;
-use crate::{book, crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
+use crate::{advise, book, crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
 
 /// A named step.
 type Step = (&'static str, fn(&Tally) -> Result<()>);
@@ -26,6 +26,8 @@ const ROWS: &[&[Step]] = &[
     &[("ranks", ranks::run_tests), ("release build", |_| release())],
     &[("examples", |_| examples())],
     &[("book", |tally| book::run_book(tally, &[]))],
+    // Alone: its verdicts are about what else runs.
+    &[("verdicts, short", |_| advise::run_campaign(&["--short"]))],
     &[("fuzz, short", |_| fuzz::run_short())],
     &[("crashes, short", crashes)],
     &[

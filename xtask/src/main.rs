@@ -1,5 +1,6 @@
 //! Set-up, the demonstration, and all checks of the project.
 
+mod advise;
 mod bench;
 mod book;
 mod ci;
@@ -44,6 +45,8 @@ cargo xtask COMMAND
   crash [--short] [--in DIR] [--summary FILE]
                  power cuts, kills, failing and full disks at every operation of saving, draining and pruning
                  checkpoints; as root also on real ext4 and xfs
+  advise [--short]
+                 runs with a planted cause, each alone and beside programs that use all cores: does the verdict name it?
   hostile [--short] [--attack NAME] [--command NAME] [--binary PATH]
                  every command under limits, on full disks, with foreign files, signals, and outputs that are inputs
   bench jpeg     our JPEG decoder and libjpeg-turbo: pixels and speed
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
+        ["advise", rest @ ..] => advise::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),

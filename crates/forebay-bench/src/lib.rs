@@ -4,6 +4,7 @@
 //!
 //! [`ingest`] is the micro-benchmark: list → shuffle → map (read, decode, resize) → ignore errors → batch → iterate.
 //! [`train`] trains a network, or emulates an accelerator, on what the pipeline delivers, and attributes its waits.
+//! [`tune`] runs a training again with the changes that its advice names, and keeps those that help.
 //! [`checkpoint`] saves and restores a state over tiers, beside the storage's own rates.
 
 pub mod checkpoint;
@@ -11,3 +12,4 @@ mod explore;
 pub mod ingest;
 mod supply;
 pub mod train;
+pub mod tune;

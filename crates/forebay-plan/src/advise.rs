@@ -25,6 +25,8 @@ const MODEL_ERROR: f64 = 0.04;
 /// A change of flags that leaves less than this fraction of the avoidable time makes the flag the limit, not the hardware.
 const MOSTLY: f64 = 0.5;
 const MOST_PREFETCH: usize = 16;
+/// A storage that gains less than this fraction from more requests in flight has enough of them.
+const MORE_IN_FLIGHT: f64 = 0.05;
 /// Beyond this many times the cores more threads serve only requests.
 const DECODERS_PER_CORE: usize = 2;
 
@@ -151,14 +153,10 @@ impl Model<'_> {
         if !self.explains() {
             return self.unexplained();
         }
-        let mut levers = self.levers().into_iter();
-        let first = levers.next();
-        let runner_up = levers.next().map(|change| Box::new(self.lever(change)));
-        let lever = match first {
-            Some(change) => Lever { runner_up, ..self.lever(change) },
-            None => self.lost(),
-        };
-        Advice { limit: self.limit(), lever }
+        let chain =
+            |runner_up: Option<Lever>, change| Some(Lever { runner_up: runner_up.map(Box::new), ..self.lever(change) });
+        let lever = self.levers().into_iter().rev().fold(None, chain);
+        Advice { limit: self.limit(), lever: lever.unwrap_or_else(|| self.lost()) }
     }
 
     /// Whether the model gives the time that was measured.
@@ -198,6 +196,19 @@ impl Model<'_> {
     fn waits_for_storage(&self) -> bool {
         let n = self.run.flags.threads as f64;
         self.case.storage.as_ref().is_some_and(|curve| n / curve.rate(n) > self.case.cpu_s)
+    }
+
+    /// Whether a sample waits for the storage longer than it runs, and the storage delivers more with more requests in flight.
+    fn lacks_requests(&self) -> bool {
+        let gives_more = |curve: &Curve| {
+            curve.rate(curve.known_to()) > curve.rate(self.run.flags.threads as f64) * (1.0 + MORE_IN_FLIGHT)
+        };
+        self.waits_for_storage() && self.case.storage.as_ref().is_some_and(gives_more)
+    }
+
+    /// Whether threads waited for cores that others use for as long that it may matter.
+    fn waits_for_cores(&self) -> bool {
+        self.case.delay_s > WORTH * self.case.cpu_s
     }
 
     fn lever(&self, change: Change) -> Lever {

@@ -22,6 +22,8 @@ pub struct Case {
     pub storage: Option<Curve>,
     /// Seconds on a core per sample. Threads beyond the cores wait for one, which the simulation sees to.
     pub cpu_s: f64,
+    /// Seconds that a thread with a sample waits for a core which other programs use.
+    pub delay_s: f64,
     /// Relative costs of the samples in order, with mean 1; all the same when empty.
     pub weights: Vec<f64>,
     /// Fraction of a read's time that grows with the size of its sample.
@@ -44,6 +46,7 @@ impl Default for Case {
             cores: 1.0,
             storage: None,
             cpu_s: 0.0,
+            delay_s: 0.0,
             weights: Vec::new(),
             read_by_size: 0.0,
             step_s: Vec::new(),
@@ -58,6 +61,12 @@ impl Case {
     /// The run with other settings.
     pub fn predict(&self, flags: Flags) -> Outcome {
         simulate(self, flags)
+    }
+
+    /// With the delay that makes up for what threads waited for cores, in seconds per sample, and did not wait for each other.
+    pub fn delayed(self, flags: Flags, waited_s: f64) -> Self {
+        let own_s = self.predict(flags).queued_s;
+        Self { delay_s: (waited_s - own_s).max(0.0), ..self }
     }
 
     /// The run with a consumer that never waits.

@@ -20,6 +20,8 @@ pub struct Outcome {
     /// Seconds that the consumer waits for batches, the first one included.
     pub wait_s: f64,
     pub first_wait_s: f64,
+    /// Seconds per sample that a thread waits for a core which other threads of the run use.
+    pub queued_s: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -30,11 +32,27 @@ enum Worker {
         sample: usize,
         left: f64,
     },
+    /// Seconds that are missing until it has a core.
+    Queues {
+        sample: usize,
+        left: f64,
+    },
     /// Seconds on a core that are missing.
     Runs {
         sample: usize,
         left: f64,
     },
+}
+
+impl Worker {
+    /// With the bytes of a sample.
+    fn has(case: &Case, sample: usize) -> Self {
+        if case.delay_s > 0.0 { Self::Queues { sample, left: case.delay_s } } else { Self::runs(case, sample) }
+    }
+
+    fn runs(case: &Case, sample: usize) -> Self {
+        Self::Runs { sample, left: case.cpu_s * case.weight(sample) }
+    }
 }
 
 enum Consumer {
@@ -61,6 +79,7 @@ struct Simulation<'a> {
     /// When each step ended.
     ends: Vec<f64>,
     waits: Vec<f64>,
+    queued_s: f64,
 }
 
 /// Simulates a run with these settings.
@@ -101,6 +120,7 @@ impl<'a> Simulation<'a> {
             outcome: Outcome::default(),
             ends: Vec::with_capacity(n_steps),
             waits: vec![0.0; n_steps],
+            queued_s: 0.0,
         }
     }
 
@@ -115,6 +135,7 @@ impl<'a> Simulation<'a> {
         self.outcome.wall_s = self.now;
         self.outcome.wait_s = self.waits.iter().sum();
         self.outcome.first_wait_s = self.waits[0];
+        self.outcome.queued_s = self.queued_s / self.n_samples.max(1) as f64;
     }
 
     /// The consumer asks for its next batch, which lets the workers claim that one and the prefetch behind it.
@@ -132,7 +153,7 @@ impl<'a> Simulation<'a> {
                 let weight = self.case.weight(sample);
                 *worker = match &self.case.storage {
                     Some(_) => Worker::Reads { sample, left: self.case.read_weight(weight) },
-                    None => Worker::Runs { sample, left: self.case.cpu_s * weight },
+                    None => Worker::has(self.case, sample),
                 };
             }
         }
@@ -156,6 +177,7 @@ impl<'a> Simulation<'a> {
         let of_workers = self.workers.iter().zip(&rates).filter_map(|(worker, rate)| match worker {
             Worker::Idle => None,
             Worker::Reads { left, .. } => Some(left / rate),
+            Worker::Queues { left, .. } => Some(*left),
             Worker::Runs { left, .. } => Some(left / share),
         });
         let of_consumer = match self.consumer {
@@ -198,15 +220,22 @@ impl<'a> Simulation<'a> {
                 Worker::Idle => Worker::Idle,
                 Worker::Reads { sample, left } => match left - step * read_rate {
                     left if left > 1e-9 => Worker::Reads { sample, left },
-                    _ => Worker::Runs { sample, left: case.cpu_s * case.weight(sample) },
+                    _ => Worker::has(case, sample),
                 },
-                Worker::Runs { sample, left } => match left - step * share {
-                    left if left > 1e-12 => Worker::Runs { sample, left },
-                    _ => {
-                        self.done[sample / case.batch] += 1;
-                        Worker::Idle
+                Worker::Queues { sample, left } => match left - step {
+                    left if left > 1e-12 => Worker::Queues { sample, left },
+                    _ => Worker::runs(case, sample),
+                },
+                Worker::Runs { sample, left } => {
+                    self.queued_s += step * (1.0 - share);
+                    match left - step * share {
+                        left if left > 1e-12 => Worker::Runs { sample, left },
+                        _ => {
+                            self.done[sample / case.batch] += 1;
+                            Worker::Idle
+                        }
                     }
-                },
+                }
             };
         }
     }

@@ -8,8 +8,8 @@ use crate::Level;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {
-    /// `prefetch`, `threads`, `pack`, `decode`, `storage`, `order`, `checkpoint`, `none` when the accelerator is the limit, or `unknown`
-    /// when it cannot be told; empty in old records.
+    /// `prefetch`, `threads`, `io`, `pack`, `decode`, `storage`, `order`, `cores`, `checkpoint`, `none` when the accelerator is the limit,
+    /// or `unknown` when it cannot be told; empty in old records.
     pub name: String,
     /// What to change, with the flag if there is one.
     pub advice: String,
@@ -26,7 +26,7 @@ pub struct Lever {
     /// Whether `saves_s` is an upper bound rather than a prediction.
     #[serde(default)]
     pub is_bound: bool,
-    /// The next best change of another kind.
+    /// The next best change of another kind, which has its own runner-up, and so on.
     #[serde(default)]
     pub runner_up: Option<Box<Lever>>,
 }
@@ -41,6 +41,11 @@ pub struct Change {
     pub value: Level,
 }
 
+impl Change {
+    /// The setting that stands for the same samples in another format, as the factor of a study.
+    pub const DATASET: &str = "dataset";
+}
+
 /// What limits a run, cross-checked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -50,4 +55,23 @@ pub struct Limit {
     pub name: String,
     /// Measured facts it rests on, each a phrase.
     pub evidence: Vec<String>,
+    /// The same in numbers; `None` where there is no model of the run.
+    #[serde(default)]
+    pub rates: Option<Rates>,
+}
+
+/// What the parts of a run could deliver, each without the others, in samples per second.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rates {
+    /// Consumed by an accelerator that never waits.
+    pub consumes_per_s: Option<f64>,
+    /// Delivered by the storage with as many requests in flight as the run had threads; `None` for samples from memory.
+    pub storage_per_s: Option<f64>,
+    /// Delivered by the storage with as many requests in flight as were measured.
+    pub storage_most_per_s: Option<f64>,
+    /// Processed by all cores; `None` where the time on a core was not measured.
+    pub cores_per_s: Option<f64>,
+    /// Number of these cores.
+    pub cores: f64,
 }

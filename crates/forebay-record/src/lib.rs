@@ -41,6 +41,7 @@ mod schema;
 mod series;
 mod study;
 mod train;
+mod tuning;
 mod upgrade;
 mod words;
 mod workload;
@@ -58,7 +59,7 @@ pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use disturbed::{Disturbed, Taken};
 pub use environment::Environment;
 pub use ingest::{Failure, IngestCell, IngestRepeat, TriedThreads};
-pub use lever::{Change, Lever, Limit};
+pub use lever::{Change, Lever, Limit, Rates};
 pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
 pub use medium::{CacheEvidence, CacheState, Medium, TierKind};
 pub use metric::{Better, Measurement, Metric, MetricInfo, Unit};
@@ -71,6 +72,7 @@ pub use study::{
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
 pub use train::{Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
+pub use tuning::{Tuning, TuningEnd, TuningOutcome};
 pub use words::{WORDS, Word};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
 use crate::metric::Measurement;
-use crate::{Disturbed, Failure, Lever, Limit, Medium, Reads, TrainCheckpoints, TriedThreads};
+use crate::{Disturbed, Failure, Lever, Limit, Medium, Reads, TrainCheckpoints, TriedThreads, Tuning};
 
 /// One training step, divided as the accelerator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -262,6 +262,9 @@ pub struct TrainCell {
     /// What limits the run; `None` in old records and for synthetic batches.
     #[serde(default)]
     pub limit: Option<Limit>,
+    /// Change before this run and what came of it; missing unless `forebay tune` made the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
     /// Supply of the pipeline and demand of the accelerator; `None` for synthetic batches.
     #[serde(default)]
     pub feed: Option<Feed>,

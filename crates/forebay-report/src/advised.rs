@@ -3,7 +3,7 @@
 //! Cells that differ in one setting only are each other's experiments. The advice was right where the named change was the fastest
 //! of them, or nearly so; where none was named, where no other was faster than the cell itself.
 
-use forebay_record::{FigureKind, Level, Lever, StudyCell, TrainCell};
+use forebay_record::{Change, FigureKind, Level, Lever, StudyCell, TrainCell};
 use forebay_units::{count, median};
 
 use crate::grid::wanted;
@@ -12,9 +12,7 @@ use crate::number::{listed, percent};
 use crate::run::Run;
 
 /// Settings that cost nothing to change.
-const FREE: [&str; 3] = ["threads", "prefetch", "io"];
-/// The factor of the same samples in another format.
-const DATASET: &str = "dataset";
+pub(crate) const FREE: [&str; 3] = ["threads", "prefetch", "io"];
 /// At most so much slower than the fastest is right, and so far from the measurement a prediction is.
 pub(crate) const NEAR: f64 = 0.10;
 const MAX_NAMED: usize = 4;
@@ -23,6 +21,13 @@ const MAX_NAMED: usize = 4;
 pub(crate) struct Tried<'a> {
     pub(crate) cell: &'a StudyCell,
     pub(crate) wall_s: f64,
+}
+
+impl<'a> Tried<'a> {
+    /// `None` for a cell without a run time.
+    pub(crate) fn of(cell: &'a StudyCell) -> Option<Self> {
+        cell.value(&TrainCell::WALL_S).filter(|wall_s| *wall_s > 0.0).map(|wall_s| Self { cell, wall_s })
+    }
 }
 
 /// A cell whose advice can be judged.
@@ -75,8 +80,7 @@ pub(crate) fn differing(cell: &StudyCell, other: &StudyCell) -> forebay_record::
 
 /// The cases among cells of the same study.
 pub(crate) fn cases<'a>(run: &'a Run<'a>, cells: &[&'a StudyCell]) -> Vec<Case<'a>> {
-    let tried = |cell: &&'a StudyCell| cell.value(&TrainCell::WALL_S).map(|wall_s| Tried { cell, wall_s });
-    let all: Vec<Tried<'_>> = cells.iter().filter_map(tried).filter(|tried| tried.wall_s > 0.0).collect();
+    let all: Vec<Tried<'_>> = cells.iter().filter_map(|cell| Tried::of(cell)).collect();
     all.iter().filter_map(|now| case(run, *now, &all)).collect()
 }
 
@@ -113,7 +117,7 @@ fn is_level(run: &Run<'_>, cell: &StudyCell, factor: &str, wanted: &Level) -> bo
     let Some(level) = cell.level(factor) else { return false };
     let packed = |name: &str| run.spec().datasets.iter().find(|of| of.name == name).and_then(|of| of.pack.clone());
     match (factor, level) {
-        (DATASET, Level::Text(name)) => packed(name).map(Level::Text).as_ref() == Some(wanted),
+        (Change::DATASET, Level::Text(name)) => packed(name).map(Level::Text).as_ref() == Some(wanted),
         _ => level == wanted,
     }
 }

@@ -25,6 +25,7 @@ mod environment;
 mod export;
 mod failures;
 mod fig;
+mod followed;
 mod grid;
 mod legend;
 mod level;
@@ -46,6 +47,7 @@ mod stall;
 mod svg;
 mod table;
 mod text;
+mod tuned;
 mod verdict;
 mod visible;
 

@@ -19,6 +19,8 @@ const HEAD: [&str; 4] = ["data", "settings", "processor", "file system"];
 /// Figures of a single record whose data is shown as a table: the cells' own table does not have it.
 const TOLD: [&str; 2] = ["speed-up", "workers"];
 const TIME: &str = "time";
+/// What tuning tells: its path, and its settings as lines for other programs.
+const TUNING: &str = "tuning";
 /// Columns of those tables that the cells' own table has.
 const REPEATED: [&str; 1] = ["images/s"];
 /// Columns of the cells' table that a terminal does without: the page, the JSON and the CSV have them.
@@ -111,7 +113,9 @@ fn sentences(section: &Section<'_>, width: usize) -> String {
 fn of_section(section: &Section<'_>, width: usize) -> String {
     let run = section.run;
     let mut out = if run.is_study() { summary_of(section, width) } else { heading(section, width) };
-    if !section.cells.is_empty() {
+    let has = |kind| section.figures.iter().any(|figure| figure.kind == kind);
+    // The path of tuning has a row per run.
+    if !section.cells.is_empty() && (run.is_study() || !has(TUNING)) {
         let cells = section.cells.without(&DETAILS);
         let cells = if cells.len() == 1 && !run.is_study() { cells.without(&["cell"]) } else { cells };
         let _ = write!(out, "\n{}", cells.fitted(MAX_CELLS, width));
@@ -125,13 +129,22 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
         let _ = write!(out, "{gap}{sentences}");
     }
     // Of training and workloads the accelerator's time is the account, of an ingest the workers'.
-    let kinds = if section.figures.iter().any(|figure| figure.kind == TIME) { &[TIME][..] } else { &TOLD };
+    let kinds = match (has(TUNING), has(TIME)) {
+        (true, _) => &[TUNING][..],
+        (_, true) => &[TIME],
+        _ => &TOLD,
+    };
     let told = section.figures.iter().filter(|figure| !run.is_study() && kinds.contains(&figure.kind));
     let told = told.map(|figure| (figure.title.as_str(), figure.drawn.data.without(&REPEATED)));
     let tables = section.tables.iter().map(|(title, data)| (*title, data.clone()));
     for (title, data) in told.chain(tables).filter(|(_, data)| !data.is_empty()) {
         let data = if data.len() == 1 { data.without(&["cell"]) } else { data };
         let _ = write!(out, "\n{title}\n{}", data.fitted(MAX_CELLS, width));
+    }
+    let tuned = section.figures.iter().filter(|figure| figure.kind == TUNING);
+    for (what, code) in tuned.flat_map(|figure| &figure.drawn.code) {
+        // Not wrapped: it is to be copied.
+        let _ = write!(out, "\n{what}:\n\n{}\n", code.trim_end());
     }
     if !section.references.is_empty() {
         let _ = write!(out, "\n{}", section.references.fitted(MAX_CELLS, width));

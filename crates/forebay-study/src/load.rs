@@ -10,6 +10,7 @@ use forebay_units::{PathText, nearest, suggest};
 use super::error::{Error, Result};
 
 const BUILT_IN: &[(&str, &str)] = &[
+    ("advice", include_str!("../studies/advice.toml")),
     ("chien-2018", include_str!("../studies/chien-2018.toml")),
     ("hugen-2025", include_str!("../studies/hugen-2025.toml")),
     ("nelson-2022", include_str!("../studies/nelson-2022.toml")),

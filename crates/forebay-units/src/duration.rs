@@ -15,7 +15,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
-        "min" => 60.0,
+        "min" | "m" => 60.0,
         "h" => 3600.0,
         unit => {
             let wrong = if unit.is_empty() { "missing unit".to_owned() } else { format!("unknown unit \"{unit}\"") };
@@ -54,6 +54,7 @@ mod tests {
         assert_eq!(parse_duration("224 ms"), Ok(Duration::from_millis(224)));
         assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
         assert_eq!(parse_duration("2 min"), Ok(Duration::from_secs(120)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
         let error = |text: &str| parse_duration(text).unwrap_err().to_string();
         assert_eq!(error("224"), "\"224\" is not a duration: missing unit; use ns, us, ms, s, min or h");
         let unknown = "\"3 weeks\" is not a duration: unknown unit \"weeks\"; use ns, us, ms, s, min or h";

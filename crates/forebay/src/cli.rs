@@ -7,7 +7,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::output::Outcome;
 use crate::terminal::Stream;
-use crate::{checkpoint, data, doctor, ingest, manual, probe, report, study, tier, train, version, watch, workload};
+use crate::{
+    checkpoint, data, doctor, ingest, manual, probe, report, study, tier, train, tune, version, watch, workload,
+};
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
 ///
@@ -40,6 +42,7 @@ pub(crate) fn run() -> Result<Outcome> {
         Command::Man(args) => manual::man(&args, Cli::command()),
         Command::Probe(args) => probe::run(args),
         Command::Train(args) => train::run(*args),
+        Command::Tune(args) => tune::run(*args),
         Command::Watch(args) => watch::run(args),
         Command::Study(command) => study::run(command),
         Command::Report(args) => report::run(&args),
@@ -81,6 +84,12 @@ pub(crate) enum Command {
     ///
     /// Compute, wait for data, copies, validation and other time add up to the wall clock.
     Train(Box<crate::train::Args>),
+    /// Find the settings with which training runs fastest
+    ///
+    /// Runs the training, applies the change that its advice names, measures, and keeps the change if the run became faster beyond
+    /// noise; then the next, until the accelerator is the limit, nothing that was named helps, or the budget is spent. Ctrl-C keeps what
+    /// was found. Your data is only read.
+    Tune(Box<crate::tune::Args>),
     /// Measure what checkpoints cost; list, verify, drain, prune, restore and convert them
     #[command(subcommand)]
     Checkpoint(crate::checkpoint::Command),

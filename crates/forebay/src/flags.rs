@@ -8,11 +8,11 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error};
 use forebay_measure::{Setting, Settings, Takes, spelled};
-use forebay_record::Level;
+use forebay_record::{Level, Levels};
 
-/// Settings as flags; `P` selects those that the command has.
+/// Settings as flags; `P` selects those that the command has. With them the values that were given.
 #[derive(Debug)]
-pub(crate) struct Flags<S, P = All>(pub(crate) S, PhantomData<P>);
+pub(crate) struct Flags<S, P = All>(pub(crate) S, pub(crate) Levels, PhantomData<P>);
 
 /// Selects the settings of an experiment that are flags of a command.
 pub(crate) trait Pick {
@@ -44,7 +44,7 @@ impl<S: Settings, P: Pick> clap::Args for Flags<S, P> {
 
 impl<S: Settings, P: Pick> clap::FromArgMatches for Flags<S, P> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Self(S::default(), PhantomData);
+        let mut flags = Self(S::default(), Levels::new(), PhantomData);
         flags.update_from_arg_matches(matches)?;
         Ok(flags)
     }
@@ -57,6 +57,7 @@ impl<S: Settings, P: Pick> clap::FromArgMatches for Flags<S, P> {
                 _ => together(matches.get_many::<Level>(setting.name).into_iter().flatten()),
             };
             (setting.set)(&mut self.0, &level).map_err(|text| refused(&text))?;
+            self.1.insert(setting.name.to_owned(), level);
         }
         self.0.check().map_err(|text| refused(&text))
     }

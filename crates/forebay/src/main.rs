@@ -22,6 +22,7 @@ mod study;
 mod terminal;
 mod tier;
 mod train;
+mod tune;
 mod values;
 mod version;
 mod watch;

@@ -78,6 +78,13 @@ pub const SUBJECTS: &[Subject] = &[
     ),
     subject("train", "train photos --model alexnet --steps 1 --batch 2 --baseline 1", &["photos"])
         .long("train photos --model alexnet --steps 1000 --batch 8"),
+    subject(
+        "tune",
+        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --tier lustre --scratch tmp",
+        &["photos"],
+    )
+    .outputs(JSON)
+    .long("tune photos --accelerator emulated:5ms --steps 1000000 --batch 4 --threads 1 --tier hdd"),
     subject("checkpoint bench", "checkpoint bench bench --size 1MB --saves 1", &[])
         .writes(&["bench"])
         .outputs(JSON)

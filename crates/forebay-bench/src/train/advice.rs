@@ -9,6 +9,7 @@ use forebay_pipeline::Activity;
 use forebay_plan::{Case, Curve, Flags, Run, Spelling, advise};
 use forebay_record::{Baseline, Cause, Disturbed, Lever, Limit};
 
+use super::alternatives::alternatives;
 use super::data::TrainingData;
 use super::lever::{Saving, Stalls};
 use super::trial::{Trained, Trial};
@@ -49,9 +50,13 @@ pub(super) fn advice(observed: &Observed<'_>, cancel: &AtomicBool) -> (Option<Li
         }
     };
     // Validation is no part of the model and stays as it is.
-    let whole = |lever: Lever| Lever { wall_s: lever.wall_s + run.totals.validate_s, ..lever };
-    let runner_up = lever.runner_up.clone().map(|second| Box::new(whole(*second)));
-    (limit, Lever { runner_up, ..whole(lever) })
+    (limit, later(lever, run.totals.validate_s))
+}
+
+/// The same changes of a run that takes longer.
+fn later(lever: Lever, seconds: f64) -> Lever {
+    let runner_up = lever.runner_up.map(|second| Box::new(later(*second, seconds)));
+    Lever { wall_s: lever.wall_s + seconds, runner_up, ..lever }
 }
 
 impl Observed<'_> {
@@ -71,13 +76,14 @@ impl Observed<'_> {
     fn model(&self, data: &TrainingData, cancel: &AtomicBool) -> (Limit, Lever) {
         let (trial, run) = (self.trial, self.run);
         let cpu_s = self.cpu_s();
-        let storage = self.storage(data, cpu_s, cancel);
+        let (storage, was_measured) = self.storage(data, cpu_s, cancel);
         let case = Case {
             batch: trial.plan.settings.batch,
             steps: run.totals.n_steps,
             cores: cores() as f64,
             storage,
             cpu_s,
+            delay_s: 0.0,
             weights: explore::weights(&data.source),
             read_by_size: explore::READ_BY_SIZE,
             step_s: self.steps_s(),
@@ -85,7 +91,16 @@ impl Observed<'_> {
             consumer_threads: trial.kind.threads_on_cores(),
             start_s: 0.0,
         };
-        let advice = advise(&case, &self.measured(), &[], FLAGS);
+        let measured = self.measured();
+        let case = match run.stats.as_ref().and_then(|stats| stats.scheduled) {
+            // Reads that were measured after the run were late for the same reason.
+            Some(scheduled) if !was_measured => {
+                case.delayed(measured.flags, scheduled.waiting_ns as f64 / 1e9 / self.n_samples())
+            }
+            _ => case,
+        };
+        let alternatives = alternatives(self, data, &case, measured.decode_share, cancel);
+        let advice = advise(&case, &measured, &alternatives, FLAGS);
         (advice.limit, advice.lever)
     }
 
@@ -107,8 +122,13 @@ impl Observed<'_> {
         }
     }
 
+    /// Whether it waited long enough to look for a cause.
+    pub(super) fn waits(&self) -> bool {
+        self.run.totals.wait_s - self.run.totals.first_wait_s >= WORTH * self.wall_s()
+    }
+
     /// Samples that the workers made.
-    fn n_samples(&self) -> f64 {
+    pub(super) fn n_samples(&self) -> f64 {
         (self.run.totals.images + self.run.totals.failed).max(1) as f64
     }
 
@@ -119,26 +139,28 @@ impl Observed<'_> {
         stats.scheduled.map_or(by_clock, |scheduled| scheduled.running_ns as f64 / 1e9) / self.n_samples()
     }
 
-    /// `None` when samples come from memory.
-    fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> Option<Curve> {
+    /// `None` when samples come from memory; and whether reads were measured for it.
+    fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> (Option<Curve>, bool) {
         let (trial, run) = (self.trial, self.run);
         let blocked_s = run.work.storage / 1e9 / self.n_samples();
         if blocked_s < FROM_MEMORY * cpu_s {
-            return None;
+            return (None, false);
         }
         if let Some(profile) = &trial.plan.tier {
-            return explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples());
+            return (explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples()), false);
         }
         // What the run itself saw: so many threads, each blocked so long.
         let seen = || explore::seen(trial.threads, blocked_s);
-        let waits_s = run.totals.wait_s - run.totals.first_wait_s;
-        if waits_s < WORTH * self.wall_s() {
-            return seen();
+        if !self.waits() {
+            return (seen(), false);
         }
         let is_cold = trial.plan.settings.cache() == Cache::Cold;
         let takes = run.totals.images as f64 / run.totals.compute_s.max(1e-9);
         let enough = 2.0 * takes.min(cores() as f64 / cpu_s.max(1e-9));
-        explore::measure(&data.source, is_cold, enough, cancel).or_else(seen)
+        match explore::measure(&data.source, is_cold, enough, cancel) {
+            Some(curve) => (Some(curve), true),
+            None => (seen(), false),
+        }
     }
 
     /// A network on the workers' cores takes longer the more they work: its steps alone are what the model needs.

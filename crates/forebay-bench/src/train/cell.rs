@@ -77,6 +77,7 @@ pub(super) fn cell(
         io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
         lever,
         limit,
+        tuning: None,
         feed,
         epochs: epochs(&run, trial.steps_per_epoch),
         steps: totals::steps(&run.driven.steps),

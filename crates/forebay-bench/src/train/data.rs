@@ -84,6 +84,10 @@ impl TrainingData {
         }
     }
 
+    pub(super) fn spec(&self) -> ImageSpec {
+        self.spec
+    }
+
     pub(super) fn output(&self) -> String {
         supply::describe_output(self.spec)
     }

@@ -56,7 +56,7 @@ impl Stalls {
     pub(super) fn lever(&self, saving: Saving) -> Option<(Limit, Lever)> {
         (saving.seconds >= self.waits_s.max(WORTH * self.wall_s)).then(|| {
             let stall = format!("checkpoints stalled the run for {:.2} of {:.2} s", saving.seconds, self.wall_s);
-            (Limit { name: "checkpoint".to_owned(), evidence: vec![stall] }, self.against(saving))
+            (Limit { name: "checkpoint".to_owned(), evidence: vec![stall], rates: None }, self.against(saving))
         })
     }
 

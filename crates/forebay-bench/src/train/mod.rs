@@ -4,6 +4,7 @@
 //! whatever the host does; every other moment is a wait for data, a copy, a checkpoint, a validation, or other.
 
 mod advice;
+mod alternatives;
 mod cell;
 mod consumer;
 mod data;
@@ -16,12 +17,14 @@ mod run;
 mod saving;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod totals;
 mod trial;
 mod validate;
 
+pub(crate) use alternatives::{TENSOR, may_read_directly};
 pub use device::TrainDevice;
 pub use plan::{Plan, Saves, Validate};
+pub(crate) use run::image_spec;
 pub use run::{Ended, Error, Preview, check, preview, run};
 pub use settings::{KEEP, Length, TrainSettings};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
+use forebay_format::image::ImageSpec;
 use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_measure::{cold, usage};
 use forebay_pipeline::Tuning;
@@ -181,6 +182,14 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
         n_parameters: kind.n_parameters()?,
         classes: kind.classes(),
     })
+}
+
+/// Images as the consumer takes them; `None` for synthetic batches.
+///
+/// # Errors
+/// If the data or the model cannot be used.
+pub(crate) fn image_spec(plan: &Plan) -> Result<Option<ImageSpec>, Error> {
+    Ok(find(plan, usage::cores())?.data.map(|data| data.spec()))
 }
 
 /// Refuses what a run would refuse: checkpoint folders of another run, and a missing GPU. Changes nothing.

@@ -12,14 +12,14 @@ use forebay_storage::Profile;
 use super::*;
 
 /// Sixty photographs of a few kilobytes in 45 of 102 classes.
-pub(super) fn data(dir: &Path) -> PathBuf {
+pub(crate) fn data(dir: &Path) -> PathBuf {
     let plan = MakePlan::new(&MakeSpec { count: Some(60), ..MakeSpec::new(Made::Caltech101) }).unwrap();
     let out = dir.join("data");
     forebay_dataset::make(&plan, &out, &Control::default()).unwrap();
     out
 }
 
-pub(super) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
+pub(crate) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
     let settings = TrainSettings {
         accelerator: Some(step.parse().unwrap()),
         batch: 8,

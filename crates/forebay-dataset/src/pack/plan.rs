@@ -77,6 +77,8 @@ pub struct PackOptions {
     pub stop_at_bad: bool,
     /// A larger file is reported as bad and not read.
     pub max_sample: Bytes,
+    /// Pack only this many files, evenly spread over the input.
+    pub most: Option<usize>,
 }
 
 impl PackOptions {
@@ -89,6 +91,7 @@ impl PackOptions {
             name: None,
             stop_at_bad: false,
             max_sample: Bytes(MAX_SAMPLE_SIZE),
+            most: None,
         }
     }
 }
@@ -136,7 +139,10 @@ impl PackPlan {
         let mut source = Source::open(&Local::default(), input)?;
         refuse_shards(&source)?;
         let mut fingerprint = 0;
-        let items = std::mem::take(&mut source.items);
+        let mut items = std::mem::take(&mut source.items);
+        if let Some(most) = options.most {
+            items = spread(items, most);
+        }
         let mut inputs: Vec<Input> =
             (0..).zip(items).map(|(id, item)| Input::new(id, item, &mut fingerprint)).collect();
         mark_odd(&mut inputs);
@@ -246,6 +252,13 @@ impl Input {
         }
         Self { id, path: item.path, name, label: item.label, odd: false, size }
     }
+}
+
+/// At most so many of the items, evenly spread.
+fn spread(items: Vec<Item>, most: usize) -> Vec<Item> {
+    let n = items.len();
+    let is_chosen = |i: usize| i * most / n.max(1) != (i + 1) * most / n.max(1);
+    items.into_iter().enumerate().filter(|(i, _)| n <= most || is_chosen(*i)).map(|(_, item)| item).collect()
 }
 
 fn check(options: &PackOptions) -> Result<()> {

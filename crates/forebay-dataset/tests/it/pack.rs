@@ -117,6 +117,20 @@ fn tensor_shards_hold_resized_pixels_with_labels() {
 }
 
 #[test]
+fn a_sample_is_spread_evenly_over_the_files_and_an_input_with_fewer_is_packed_whole() {
+    let (dir, set) = small_set(9);
+    let packing = Packing::Tensor { width: 4, height: 4 };
+    let labels = |most| {
+        let out = dir.path().join(format!("most-{most}"));
+        run(&set, &out, PackOptions { shuffle: None, most: Some(most), ..PackOptions::new(packing) });
+        let bytes = fs::read(out.join("set-00000-of-00001.fbt")).unwrap();
+        tensor::Shard::parse(&bytes).unwrap().tables().labels().to_vec()
+    };
+    assert_eq!(labels(3), [0, 1, 2]);
+    assert_eq!(labels(20).len(), 9);
+}
+
+#[test]
 fn mixing_puts_all_classes_into_every_shard() {
     let (dir, set) = small_set(60);
     let plain = run(&set, &dir.path().join("plain"), PackOptions { shuffle: None, ..options(TFRECORD) });

@@ -1,9 +1,9 @@
 //! The limit, with the facts it rests on.
 
-use forebay_record::{Lever, Limit, Taken};
+use forebay_record::{Lever, Limit, Rates, Taken};
 use forebay_units::{count, group_digits};
 
-use super::{Advice, MOSTLY, Model, WORTH, best_flags};
+use super::{Advice, MORE_IN_FLIGHT, MOSTLY, Model, WORTH, best_flags};
 
 impl Model<'_> {
     pub(super) fn accelerator(&self) -> Limit {
@@ -11,7 +11,7 @@ impl Model<'_> {
             "after the first batch it waited {} of the time",
             percent((self.run.wait_s - self.run.first_wait_s) / (self.run.wall_s - self.run.first_wait_s))
         );
-        Limit { name: "accelerator".to_owned(), evidence: vec![evidence] }
+        Limit { name: "accelerator".to_owned(), evidence: vec![evidence], rates: Some(self.rates()) }
     }
 
     /// What was measured does not follow from the parts: other programs, or a few slow samples.
@@ -36,7 +36,7 @@ impl Model<'_> {
             _ => self.plain(if name == "cores" { "cores" } else { "unknown" }, advice),
         };
         Advice {
-            limit: Limit { name: name.to_owned(), evidence: vec![why, fit] },
+            limit: Limit { name: name.to_owned(), evidence: vec![why, fit], rates: Some(self.rates()) },
             lever: Lever { is_bound: true, ..lever },
         }
     }
@@ -54,32 +54,43 @@ impl Model<'_> {
         let avoidable = self.run.wall_s - self.ideal_s;
         let name = if by_flags >= MOSTLY * avoidable && threads.max(prefetch) > 0.0 {
             match threads >= prefetch {
-                true if self.waits_for_storage() => "latency",
+                true if self.lacks_requests() => "latency",
+                true if self.waits_for_cores() => "cores",
                 true => "threads",
                 false => "prefetch",
             }
         } else {
             let storage = self.case.storage.as_ref().map_or(0.0, |_| gain(self.predict(&self.without_storage(), best)));
             let decode = gain(self.predict(&self.without_decoding(), best));
-            match (storage > decode, storage.max(decode) > WORTH * self.run.wall_s) {
-                (_, false) => "unknown",
-                (true, true) => "storage",
-                (false, true) => "decode",
-            }
+            let cores = if self.waits_for_cores() { gain(self.predict(&self.undelayed(), best)) } else { 0.0 };
+            let all = [("decode", decode), ("storage", storage), ("cores", cores)];
+            let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            most.filter(|(_, most)| *most > WORTH * self.run.wall_s).map_or("unknown", |(name, _)| name)
         };
-        Limit { name: name.to_owned(), evidence: self.evidence() }
+        Limit { name: name.to_owned(), evidence: self.evidence(), rates: Some(self.rates()) }
+    }
+
+    fn rates(&self) -> Rates {
+        let (case, threads) = (self.case, self.run.flags.threads as f64);
+        let finite = |rate: f64| Some(rate).filter(|rate| rate.is_finite());
+        let storage = case.storage.as_ref();
+        Rates {
+            consumes_per_s: finite(case.steps as f64 * case.batch as f64 / self.ideal_s),
+            storage_per_s: storage.map(|curve| curve.rate(threads)),
+            storage_most_per_s: storage.map(|curve| curve.rate(curve.known_to())),
+            cores_per_s: finite(case.cores / case.cpu_s),
+            cores: case.cores,
+        }
     }
 
     fn evidence(&self) -> Vec<String> {
-        let threads = self.run.flags.threads;
+        let (threads, rates) = (self.run.flags.threads, self.rates());
         let rate = |per_s: f64| group_digits(per_s.round() as u64);
         let mut facts = Vec::new();
-        match &self.case.storage {
-            None => facts.push("the samples came from memory".to_owned()),
-            Some(curve) => {
-                let (now, most) = (curve.rate(threads as f64), curve.rate(curve.known_to()));
+        match (&self.case.storage, rates.storage_per_s, rates.storage_most_per_s) {
+            (Some(curve), Some(now), Some(most)) => {
                 let more = match curve.known_to() as usize {
-                    n if n > threads && most > now * (1.0 + MOSTLY / 10.0) => format!(", {} with {n}", rate(most)),
+                    n if n > threads && most > now * (1.0 + MORE_IN_FLIGHT) => format!(", {} with {n}", rate(most)),
                     n if n > threads => format!(", no more with {n}"),
                     _ => String::new(),
                 };
@@ -89,15 +100,18 @@ impl Model<'_> {
                     count(threads as u64, "request")
                 ));
             }
+            _ => facts.push("the samples came from memory".to_owned()),
         }
-        let cpu_s = self.case.cpu_s;
-        if cpu_s > 0.0 {
-            let cores = self.case.cores;
-            let all = if cores > 1.0 { format!("{cores:.0} cores") } else { "the core".to_owned() };
-            facts.push(format!("{all} can process {} samples/s", rate(cores / cpu_s)));
+        if let Some(process) = rates.cores_per_s {
+            let all = if rates.cores > 1.0 { format!("{:.0} cores", rates.cores) } else { "the core".to_owned() };
+            facts.push(format!("{all} can process {} samples/s", rate(process)));
         }
-        let consumes = self.case.steps as f64 * self.case.batch as f64 / self.ideal_s;
-        if consumes.is_finite() {
+        if self.waits_for_cores() {
+            let delay_ms = 1e3 * self.case.delay_s;
+            facts
+                .push(format!("for each sample, a thread waited {delay_ms:.1} ms for a core that other programs used"));
+        }
+        if let Some(consumes) = rates.consumes_per_s {
             facts.push(format!("the accelerator consumes {} samples/s", rate(consumes)));
         }
         facts

@@ -26,7 +26,11 @@ impl Model<'_> {
         let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
         let why = match n > self.run.flags.threads {
             false => "fewer threads compete for the cores",
-            true if self.waits_for_storage() || n as f64 > self.case.cores => "more requests in flight",
+            true if self.lacks_requests() => "more requests in flight",
+            true if n as f64 > self.case.cores && self.waits_for_cores() => {
+                "more threads wait for cores at the same time"
+            }
+            true if n as f64 > self.case.cores => "more requests in flight",
             true => "use more cores",
         };
         let advice = format!("{}: {why}", (self.spelling.threads)(n));
@@ -80,6 +84,16 @@ impl Model<'_> {
                 is_bound: true,
             });
         }
+        if self.waits_for_cores() {
+            changes.push(Change {
+                name: "cores",
+                advice: "end the other programs on these cores".to_owned(),
+                effort: Effort::Hardware,
+                setting: None,
+                wall_s: self.predict(&self.undelayed(), self.run.flags),
+                is_bound: true,
+            });
+        }
         changes.push(Change {
             name: "decode",
             advice: "more or faster cores, or smaller images".to_owned(),
@@ -93,6 +107,10 @@ impl Model<'_> {
 
     pub(super) fn without_storage(&self) -> Case {
         Case { storage: None, ..self.case.clone() }
+    }
+
+    pub(super) fn undelayed(&self) -> Case {
+        Case { delay_s: 0.0, ..self.case.clone() }
     }
 
     pub(super) fn without_decoding(&self) -> Case {

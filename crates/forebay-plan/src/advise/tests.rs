@@ -64,6 +64,33 @@ fn a_missing_prefetch_is_the_limit_where_work_and_steps_alternate() {
 }
 
 #[test]
+fn threads_that_wait_for_cores_of_others_are_told_from_slow_storage() {
+    let flags = Flags { threads: 1, prefetch: 1 };
+    let busy = case(far()).delayed(flags, 0.010);
+    assert!((busy.delay_s - 0.010).abs() < 1e-9, "one thread never waits for another: {}", busy.delay_s);
+    let wall_s = busy.predict(flags).wall_s;
+    assert!(
+        (wall_s - (288.0 * 0.015 + 0.010)).abs() < 1e-6,
+        "4 ms in the storage, 10 ms for a core, 1 ms on it: {wall_s}"
+    );
+    assert_eq!(advised(&busy, 1, 1).1, "threads", "more of them wait at the same time");
+    let Advice { limit, lever } = advise(&busy, &run(&busy, 16, 4), &[], FLAGS);
+    assert_eq!((limit.name.as_str(), lever.name.as_str()), ("cores", "cores"), "{limit:?} {lever:?}");
+    assert!(limit.evidence.iter().any(|fact| fact.contains("waited 10.0 ms for a core")), "{limit:?}");
+    let saturated = Case { storage: disk(&[(1.0, 250.0), (4.0, 1_000.0), (32.0, 1_000.0)]), ..busy };
+    assert_eq!(advised(&saturated, 4, 2).0, "cores", "the storage gives no more");
+}
+
+#[test]
+fn threads_that_wait_for_each_other_are_not_delayed_by_others() {
+    let flags = Flags { threads: 8, prefetch: 1 };
+    let case = Case { cpu_s: 0.004, ..case(None) };
+    let own_s = case.predict(flags).queued_s;
+    assert!(own_s > 0.010, "eight threads on two cores: {own_s}");
+    assert_eq!(case.delayed(flags, own_s).delay_s, 0.0);
+}
+
+#[test]
 fn cores_that_all_decode_are_the_limit() {
     let case = Case { cpu_s: 0.004, ..case(None) };
     assert_eq!(advised(&case, 2, 1).0, "decode");

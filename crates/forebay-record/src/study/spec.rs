@@ -369,6 +369,8 @@ pub enum FigureKind {
     /// Advice of training cells beside what it gave: predicted over measured run times of the named changes, and whether another
     /// free change that was tried was faster.
     Advice,
+    /// Predicted and measured run times of `forebay tune`, run by run, with the settings that it found.
+    Tuning,
 }
 
 /// A figure of the report.

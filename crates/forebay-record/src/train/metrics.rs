@@ -5,7 +5,7 @@ use crate::check::Checked;
 use crate::ingest::{bytes_per_request, threads_reading};
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads};
+use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads, Tuning};
 
 /// Metrics that code refers to; their labels describe them.
 impl TrainCell {
@@ -154,6 +154,7 @@ impl Cell for TrainCell {
             .text("precision", self.precision.as_deref())
             .text("optimizer", self.optimizer.as_deref())
             .medium(&self.medium)
+            .text("dataset", self.tuning.as_ref().and_then(Tuning::dataset))
             .integer("resumed_from", self.resumed_from);
         let Some(saved) = &self.checkpoints else { return levels.done() };
         levels

@@ -1,5 +1,7 @@
 //! Advice beside what it gave: the predicted run time of every named change over the measured one.
 
+use forebay_record::TrainCell;
+
 use crate::advised::{self, Case, NEAR, differing};
 use crate::number::{brief_seconds, percent};
 use crate::palette;
@@ -83,7 +85,7 @@ fn tip(case: &Case<'_>, measured_s: f64) -> Tip {
 fn data(cases: &[Case<'_>], factors: Vec<&str>) -> Data {
     Columns::<&Case<'_>>::new()
         .factors(factors, |case| case.now.cell)
-        .number("wall_s", "run time", brief_seconds, |case| case.now.wall_s)
+        .number(TrainCell::WALL_S.info.name, "run time", brief_seconds, |case| case.now.wall_s)
         .text("limit", "limit", |case| case.limit)
         .text("lever", "named change", |case| match &case.lever.setting {
             Some(change) => level::named(&change.setting, &change.value),

@@ -32,6 +32,7 @@ mod table;
 mod time;
 mod trace;
 mod traffic;
+mod tuning;
 mod utilisation;
 mod workers;
 
@@ -83,6 +84,7 @@ fn of(kind: FigureKind) -> (&'static str, Make) {
         FigureKind::Traffic => ("traffic", traffic::make),
         FigureKind::Utilisation => ("utilisation", utilisation::make),
         FigureKind::Advice => ("advice", advice::make),
+        FigureKind::Tuning => ("tuning", tuning::make),
     }
 }
 

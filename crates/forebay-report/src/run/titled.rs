@@ -110,6 +110,9 @@ impl Titled for TrainCell {
     fn title(record: &Record<Self>) -> String {
         let model = record.cells.first().and_then(|cell| cell.model.as_deref());
         let what = model.map_or("Training".to_owned(), |model| format!("Training {model}"));
+        if is_tuned(record) {
+            return of_data("Tuning", "of training on", record);
+        }
         let is_synthetic = record.dataset.path.is_empty() && record.cells.iter().any(|cell| cell.synthetic);
         if is_synthetic { format!("{what} on synthetic batches") } else { of_data(&what, "on", record) }
     }
@@ -122,8 +125,10 @@ impl Titled for TrainCell {
 
     fn figures(record: &Record<Self>) -> Vec<FigureSpec> {
         let mut figures = Vec::new();
-        let x = Some("batch");
-        if record.cells.len() > 1 {
+        let x = Some(if is_tuned(record) { "threads" } else { "batch" });
+        if is_tuned(record) {
+            figures.push(figure("tuning", "Run times from change to change", FigureKind::Tuning, &[], None));
+        } else if record.cells.len() > 1 {
             figures.push(figure(
                 "wall-clock",
                 "Wall clock",
@@ -149,6 +154,11 @@ impl Titled for TrainCell {
         }
         figures
     }
+}
+
+/// Whether `forebay tune` made it.
+fn is_tuned(record: &Record<TrainCell>) -> bool {
+    record.cells.iter().any(|cell| cell.tuning.is_some())
 }
 
 impl Titled for WorkloadCell {

@@ -12,6 +12,7 @@ mod train;
 mod workload;
 
 pub(crate) use checkpoint::shorter as shorter_stalls;
+pub(crate) use train::limit_name;
 pub(crate) use workload::of_group as of_processes;
 
 use forebay_record::{CheckpointCell, IngestCell, Inspection, ProbeCell, SPEED_UP, StudyCell, TrainCell, WorkloadCell};
@@ -21,6 +22,7 @@ use crate::limit::{Limit, Place, places};
 use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{self, Published};
 use crate::run::Run;
+use crate::tuned;
 
 const MAX_PLACES: usize = 4;
 
@@ -50,6 +52,7 @@ fn judged(whole: &Run<'_>, run: &Run<'_>, (all, published): (&[Published<'_>], &
     findings.extend(scaling(&places, published));
     findings.extend(decoding(run, &places));
     findings.extend(ceilings(&places));
+    findings.extend(tuned::findings(whole));
     findings.extend(train::findings(run));
     findings.extend(checkpoint::findings(run, published));
     findings.extend(workload::findings(run));
@@ -72,6 +75,10 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
     }
     if cells.iter().all(|cell| cell.error.is_some()) {
         return "Every cell failed: there is no result.".to_owned();
+    }
+    // Also of disturbed runs, which it names: a path without some of its runs is none.
+    if let Some(said) = tuned::headline(whole) {
+        return said;
     }
     if run.study.cells.iter().all(|cell| !cell.is_measured()) {
         return match cells.len() {

@@ -6,10 +6,12 @@ use forebay_record::{Baseline, ByCause, Cause, Lever, Limit, StudyCell, TrainCel
 use forebay_units::{count, group_digits};
 
 use crate::advised;
+use crate::followed;
 use crate::level;
 use crate::number::{brief_seconds, capital, listed, percent, quantity, seconds};
 use crate::prefetch;
 use crate::run::Run;
+use crate::tuned;
 
 const MAX_CELLS: usize = 2;
 /// An accelerator that waits for less than this share of the time is the limit itself.
@@ -124,10 +126,23 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     })
 }
 
+/// Of the fastest run: its limit, and what would help beyond settings.
+fn of_tuned(run: &Run<'_>) -> Vec<String> {
+    let path = tuned::path(run);
+    let Some(best) = tuned::best(&path) else { return Vec::new() };
+    let cell = best.train;
+    let hardware = || lever(&cell.lever, cell.totals.wall_s).filter(|_| cell.lever.setting.is_none());
+    cell.limit.as_ref().and_then(limit).into_iter().chain(hardware()).collect()
+}
+
 pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
     let advice = advised::asked(run);
     let mut findings: Vec<String> =
-        [advised::predicted(&advice), advised::wrong(&advice)].into_iter().flatten().collect();
+        [advised::predicted(&advice), followed::said(run), advised::wrong(&advice)].into_iter().flatten().collect();
+    if !advice.is_empty() {
+        // What else its cells show was not asked.
+        return findings;
+    }
     let experiments = prefetch::experiments(run);
     for experiment in &experiments {
         findings.extend(prefetch::judgement(run, experiment).map(|judged| judged.whole()));
@@ -135,6 +150,9 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
         findings.extend(prefetch::cost(run, experiment).map(|said| name + &said));
     }
     let cells = trained(run);
+    if cells.iter().any(|(_, cell)| cell.tuning.is_some()) {
+        return of_tuned(run);
+    }
     if cells.len() <= MAX_CELLS {
         for (of, cell) in &cells {
             let name = name_of(run, of);
@@ -277,7 +295,7 @@ fn limit(limit: &Limit) -> Option<String> {
 }
 
 /// Completes "the limit is".
-fn limit_name(name: &str) -> Option<&'static str> {
+pub(crate) fn limit_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "accelerator" => "the accelerator",
         "latency" => "the number of requests in flight",

@@ -18,6 +18,7 @@ mod saved;
 mod text;
 mod train;
 mod trained;
+mod tuned;
 mod workload;
 mod zeros;
 

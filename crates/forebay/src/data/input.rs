@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use forebay_format::example::KeyNames;
+use forebay_record::{Level, Levels};
 use forebay_units::PathText;
 
 const NAMED: usize = 12;
@@ -26,6 +27,12 @@ pub(crate) struct InputArgs {
 impl InputArgs {
     pub(crate) fn keys(&self) -> KeyNames {
         KeyNames { image: self.image_key.clone(), label: self.label_key.clone() }
+    }
+
+    /// The keys that were given, by the names of their flags.
+    pub(crate) fn given(&self) -> Levels {
+        let keys = [("image_key", &self.image_key), ("label_key", &self.label_key)];
+        keys.into_iter().filter_map(|(name, key)| Some((name.to_owned(), Level::Text(key.clone()?)))).collect()
     }
 
     /// The path to read: the data, or the folder of its split. Case does not matter.

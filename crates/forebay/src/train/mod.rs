@@ -8,8 +8,8 @@ mod tests;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
-use forebay_bench::train::{Ended, Length, Plan};
-use forebay_record::TrainCell;
+use forebay_bench::train::{Ended, Length, Plan, Preview};
+use forebay_record::{DatasetNote, TrainCell};
 use forebay_units::{count, group_digits};
 
 pub(crate) use args::Args;
@@ -71,33 +71,40 @@ fn preview(plan: &Plan) -> Result<Outcome> {
     check_checkpoints(plan)?;
     let preview = forebay_bench::train::preview(plan)?;
     forebay_bench::train::check(plan)?;
-    let data = &preview.dataset;
-    let of_what = match data.path.as_str() {
-        "" => "one batch in memory".to_owned(),
-        path if data.packing == "files" => format!("{path}: {} in files", count(data.n_samples, "sample")),
-        path => {
-            let shards = count(data.n_files, &format!("{} shard", data.packing));
-            format!("{path}: {} in {shards}", count(data.n_samples, "sample"))
-        }
-    };
     let steps = count(preview.n_steps, "step");
-    let an_epoch = if data.path.is_empty() {
-        String::new()
-    } else {
-        format!(", {} per epoch", group_digits(preview.steps_per_epoch))
-    };
-    let taken_by = match (preview.n_parameters, preview.classes) {
-        (Some(n), Some(classes)) => {
-            format!("{} ({} parameters, {} classes)", preview.taken_by, group_digits(n), group_digits(classes))
-        }
-        _ => preview.taken_by,
+    let an_epoch = match preview.dataset.path.as_str() {
+        "" => String::new(),
+        _ => format!(", {} per epoch", group_digits(preview.steps_per_epoch)),
     };
     let (batch, saves) = (group_digits(plan.settings.batch as u64), saving::describe(plan).unwrap_or_default());
     let runs = match plan.warmups + plan.repeats {
         1 => String::new(),
         n => format!("; {} runs, warm-ups included", group_digits(n as u64)),
     };
+    let (of_what, taken_by) = (of_what(&preview.dataset), taken_by(&preview));
     done(&format!("{of_what}; {steps} of {batch}{an_epoch}; {taken_by}{saves}{runs}\n"))
+}
+
+/// The data in words.
+pub(crate) fn of_what(data: &DatasetNote) -> String {
+    match data.path.as_str() {
+        "" => "one batch in memory".to_owned(),
+        path if data.packing == "files" => format!("{path}: {} in files", count(data.n_samples, "sample")),
+        path => {
+            let shards = count(data.n_files, &format!("{} shard", data.packing));
+            format!("{path}: {} in {shards}", count(data.n_samples, "sample"))
+        }
+    }
+}
+
+/// The network, or what stands for one, in words.
+pub(crate) fn taken_by(preview: &Preview) -> String {
+    match (preview.n_parameters, preview.classes) {
+        (Some(n), Some(classes)) => {
+            format!("{} ({} parameters, {} classes)", preview.taken_by, group_digits(n), group_digits(classes))
+        }
+        _ => preview.taken_by.clone(),
+    }
 }
 
 /// Whether all thresholds were met. A stopped run missed its goal.

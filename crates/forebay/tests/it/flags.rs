@@ -21,6 +21,9 @@ const TRAIN: [&str; 6] = [
     LIMIT,
 ];
 
+/// The settings are those of train, through the same table.
+const TUNE: [&str; 7] = [include_str!("tune.rs"), TRAIN[0], TRAIN[1], TRAIN[2], TRAIN[3], TRAIN[4], TRAIN[5]];
+
 const INGEST: [&str; 11] = [
     INPUT[0],
     INPUT[1],
@@ -82,6 +85,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("ingest", &INGEST, 33),
         ("probe", &PROBE, 17),
         ("train", &TRAIN, 48),
+        ("tune", &TUNE, 31),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

@@ -70,6 +70,7 @@ mod train_checkpoint;
 mod train_flags;
 mod train_input;
 mod train_resume;
+mod tune;
 mod unpack;
 mod vanishing;
 mod verify;

@@ -382,7 +382,8 @@ fn a_failing_cell_is_recorded_and_can_be_tried_again() {
 fn built_in_studies_are_listed_shown_and_copied() {
     let dir = Dir::new();
     let list = dir.met("study list");
-    assert!(list.starts_with("chien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
+    assert!(list.starts_with("advice: Is the advice right? "), "{list}");
+    assert!(list.contains("\nchien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
         list.contains("\n  quick  92 cells, 2,848 images of ")
             && list.contains("\n  full   92 cells, 25,528 images of ")

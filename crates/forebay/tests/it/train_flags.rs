@@ -5,7 +5,7 @@ use serde_json::Value;
 use forebay_testing::{Reason, not_run};
 
 use crate::dir::Dir;
-use crate::process::{Running, more_threads_than_cores};
+use crate::process::{Running, more_threads_than_cores, once_in_ten};
 use crate::record::number;
 use crate::train::{SMALL, cell_of, losses, record_of};
 
@@ -94,7 +94,15 @@ fn without_prefetch_the_wait_is_charged_to_that() {
     // A request takes 4 ms, four are a batch, and there are six.
     assert!(number(&without, "wait_s") >= 6.0 * 0.016, "{without}");
     assert!(number(&without["stall_by_cause"], "prefetch") > 0.0, "{without}");
-    assert_eq!(without["lever"]["name"], "prefetch", "{}", without["lever"]);
+    // On a busy machine, the run takes longer than the model explains: the lever is then unknown, never another one.
+    let names_prefetch = |_| match run(0)["lever"]["name"].as_str() {
+        Some("unknown") => false,
+        name => {
+            assert_eq!(name, Some("prefetch"));
+            true
+        }
+    };
+    assert!(once_in_ten(names_prefetch), "the missing prefetch is never named");
     assert_eq!(with["stall_by_cause"]["prefetch"].as_f64().unwrap_or(0.0), 0.0, "{}", with["stall_by_cause"]);
 }
 

@@ -1,0 +1,105 @@
+//! Changes beyond threads and prefetch, with what samples would cost after them: each measured for a moment, not assumed.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use forebay_format::image::{ImageDecoder, ImageSpec, Pixels};
+use forebay_measure::{Cache, Io};
+use forebay_plan::{Alternative, Case, Effort};
+use forebay_record::{Change, Level};
+use forebay_storage::Mode;
+
+use super::advice::Observed;
+use super::data::TrainingData;
+use super::plan::Plan;
+use crate::explore;
+
+/// The format of images decoded beforehand.
+pub(crate) const TENSOR: &str = "tensor";
+/// Conversions of pixels are timed for so long.
+const CONVERSIONS: Duration = Duration::from_millis(5);
+
+pub(super) fn alternatives(
+    observed: &Observed<'_>,
+    data: &TrainingData,
+    case: &Case,
+    decode_share: f64,
+    cancel: &AtomicBool,
+) -> Vec<Alternative> {
+    [direct(observed, data, case, cancel), decoded(observed, data, case, decode_share)].into_iter().flatten().collect()
+}
+
+/// Reads past the page cache, for cold files on a real device; `None` where the file system does not have them.
+fn direct(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &AtomicBool) -> Option<Alternative> {
+    if !may_read_directly(observed.trial.plan) || case.storage.is_none() || !observed.waits() {
+        return None;
+    }
+    let source = data.source.clone().with_storage(forebay_storage::files(Mode::Direct, None));
+    // Direct reads go past the page cache, whatever it holds; evicting files would change it for the user's next run.
+    let storage = explore::measure(&source, false, f64::INFINITY, cancel)?;
+    Some(Alternative {
+        name: "io",
+        advice: "--io direct: read past the page cache".to_owned(),
+        effort: Effort::Flag,
+        setting: Change { setting: "io".to_owned(), value: Level::Text(Mode::Direct.name().to_owned()) },
+        storage: Some(storage),
+        cpu_s: case.cpu_s,
+        is_bound: false,
+    })
+}
+
+/// Whether reads past the page cache may help: of cold files on a real device that are read through it.
+pub(crate) fn may_read_directly(plan: &Plan) -> bool {
+    let is_buffered = plan.settings.io == Io::Fixed(Mode::Buffered);
+    is_buffered && plan.settings.cache() == Cache::Cold && plan.tier.is_none()
+}
+
+/// Images decoded and resized beforehand.
+fn decoded(observed: &Observed<'_>, data: &TrainingData, case: &Case, decode_share: f64) -> Option<Alternative> {
+    let is_files = data.source.packing() == "files";
+    let bytes = observed.run.totals.bytes as f64 / observed.n_samples();
+    if !is_files || bytes <= 0.0 || !observed.waits() {
+        return None;
+    }
+    let spec = data.spec();
+    let decoded_bytes = f64::from(spec.width) * f64::from(spec.height) * 3.0;
+    let growth = decoded_bytes / bytes;
+    let storage = match (&case.storage, &observed.trial.plan.tier) {
+        (None, _) => None,
+        (Some(_), Some(profile)) => Some(explore::of_profile(profile, decoded_bytes)?),
+        // What samples of another size cost on this device was not measured.
+        (Some(_), None) => return None,
+    };
+    let reading_s = case.cpu_s * (1.0 - decode_share.clamp(0.0, 1.0)) * growth.max(1.0);
+    Some(Alternative {
+        name: "pack",
+        advice: format!(
+            "forebay data pack --to {TENSOR} --size {}x{}: images decoded beforehand",
+            spec.width, spec.height
+        ),
+        effort: Effort::Reformat,
+        setting: Change { setting: Change::DATASET.to_owned(), value: Level::Text(TENSOR.to_owned()) },
+        storage,
+        cpu_s: reading_s + conversion_s(spec)?,
+        is_bound: false,
+    })
+}
+
+/// Seconds on a core to turn the pixels of a decoded image into a sample.
+fn conversion_s(spec: ImageSpec) -> Option<f64> {
+    let mut decoder = ImageDecoder::new(spec);
+    let rgb = vec![127; spec.width as usize * spec.height as usize * 3];
+    let mut sample = vec![0; spec.sample_bytes()];
+    let mut convert = || {
+        let pixels = Pixels { width: spec.width, height: spec.height, rgb: &rgb };
+        decoder.resize_pixels_into(pixels, &mut sample).ok()
+    };
+    // The first touches the memory.
+    convert()?;
+    let (start, mut n) = (Instant::now(), 0_u32);
+    while start.elapsed() < CONVERSIONS {
+        convert()?;
+        n += 1;
+    }
+    Some(start.elapsed().as_secs_f64() / f64::from(n))
+}
