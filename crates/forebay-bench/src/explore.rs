@@ -85,7 +85,7 @@ pub(crate) fn measure(source: &Source, is_cold: bool, enough: f64, cancel: &Atom
 
 /// Samples per second with so many threads that only read.
 fn level(source: &Source, threads: usize, seed: u64, is_cold: bool, cancel: &AtomicBool) -> Option<Point> {
-    let dataset = supply::shuffled(Dataset::new(source.clone()), seed);
+    let dataset = supply::Order { shuffle: None, interleave: None, seed }.of(Dataset::new(source.clone()));
     // What was read once is no longer cold.
     let dataset = if is_cold { dataset } else { dataset.repeat(1_000) };
     let pipeline =

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_measure::usage::cores;
-use forebay_measure::{Io, ThreadCount};
+use forebay_measure::{Interleave, Io, Refused, Shuffle, ThreadCount};
 use forebay_pipeline::{
     Augment, AugmentImage, Batched, Crop, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning,
 };
@@ -19,6 +19,10 @@ use forebay_units::{Bytes, PathText, count, group_digits};
 /// Files per mode if the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
 const CHOICE_THREADS: usize = 8;
+/// Bytes of a shard that are read at once where it is read in order.
+const BLOCK: u64 = 1 << 20;
+const USUAL_WINDOW: usize = 1024;
+const USUAL_INTERLEAVE: Interleave = Interleave { cycle: 4, block: 16 };
 /// The tuner settles within a second or two if batches are fast; with slow storage it would take too long.
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
@@ -105,11 +109,56 @@ pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>
     Some(format!("{} sent to the object store, warm-ups included; {repeated}", count(sent.sent, "request")))
 }
 
-pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
-    // A compressed shard can only be read as a whole; tf.data's usual order works there.
-    match dataset.packing_is_seekable() {
-        true => dataset.shuffle(seed),
-        false => dataset.shuffle_groups(seed).interleave(4, 16).shuffle_buffer(1024, seed),
+/// The order of the samples, as asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) shuffle: Option<Shuffle>,
+    pub(crate) interleave: Option<Interleave>,
+    pub(crate) seed: u64,
+}
+
+impl Order {
+    /// # Errors
+    /// If the shards are to be interleaved in an order that has none.
+    pub(crate) fn check(&self) -> Result<(), Refused> {
+        match (self.shuffle, self.interleave) {
+            (None | Some(Shuffle::Full), Some(_)) => {
+                Err("`interleave` needs an order of shards: give `shuffle` as window:N, shards or none".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn of(&self, dataset: Dataset) -> Dataset {
+        let seed = self.seed;
+        // A compressed shard can only be read as a whole; tf.data's usual order works there.
+        let usual = || if dataset.packing_is_seekable() { Shuffle::Full } else { Shuffle::Window(USUAL_WINDOW) };
+        let shuffle = self.shuffle.unwrap_or_else(usual);
+        let interleave = self.interleave.or(match shuffle {
+            Shuffle::Window(_) => Some(USUAL_INTERLEAVE),
+            _ => None,
+        });
+        let dataset = match shuffle {
+            Shuffle::Full => return dataset.shuffle(seed),
+            Shuffle::None => dataset,
+            Shuffle::Window(_) | Shuffle::Shards => dataset.shuffle_groups(seed),
+        };
+        let dataset = match interleave {
+            Some(Interleave { cycle, block }) => dataset.interleave(cycle, block),
+            None => dataset,
+        };
+        match shuffle {
+            Shuffle::Window(n) => dataset.shuffle_buffer(n, seed),
+            _ => dataset,
+        }
+    }
+
+    /// Reads shards in large blocks where the order has neighbours follow each other soon.
+    pub(crate) fn read(&self, mapped: Mapped) -> Mapped {
+        match self.shuffle {
+            None | Some(Shuffle::Full) => mapped,
+            Some(_) => mapped.read_blocks(BLOCK),
+        }
     }
 }
 

@@ -30,12 +30,12 @@ pub use error::{Context, Error};
 pub use file_system::FileSystem;
 pub use memory::Memory;
 pub use observer::{EXTRA_REPEATS, Event, Observer};
-pub use places::{Place, Places};
+pub use places::{Kept, Place, Places};
 pub use random::{random, stamp};
-pub use runner::{Done, Ran, Rounds, Trial};
+pub use runner::{Done, MAX_LEAST, Ran, Rounds, Trial, Until};
 pub use scratch::{Scratch, is_at_work, remove_left_overs};
 pub use setting::{Refused, Setting, Settings, Takes, spelled};
-pub use settings::{Cache, Io, ThreadCount};
+pub use settings::{Cache, Interleave, Io, Shuffle, ThreadCount};
 
 // Used by the expansion of `share_errors!`.
 #[doc(hidden)]

@@ -44,13 +44,30 @@ pub struct Places {
     pub slow: Place,
     /// The burst buffer, if there is one.
     pub fast: Option<Place>,
-    /// Checkpoints to keep on each tier.
-    pub keep: usize,
+    pub keep: Kept,
+}
+
+/// How many checkpoints each folder keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    pub slow: usize,
+    /// In the burst buffer, if there is one.
+    pub fast: usize,
+}
+
+impl Kept {
+    pub fn in_each(n: usize) -> Self {
+        Self { slow: n, fast: n }
+    }
 }
 
 impl Places {
     pub fn nearest_first(&self) -> impl Iterator<Item = &Place> {
         self.fast.iter().chain([&self.slow])
+    }
+
+    fn with_kept(&self) -> impl Iterator<Item = (&Place, usize)> {
+        self.fast.iter().map(|fast| (fast, self.keep.fast)).chain([(&self.slow, self.keep.slow)])
     }
 
     /// Rated megabytes (10^6 bytes) per second of the first tier that this mode writes to, if it is emulated.
@@ -63,12 +80,13 @@ impl Places {
     /// The tiers, nearest first; setting `stop` interrupts all their transfers.
     pub fn tiers_until(&self, stop: &Arc<AtomicBool>) -> Vec<Tier> {
         let fs = |place: &Place| Arc::new(StoppingFs::new(place.fs(), Arc::clone(stop)));
-        let tier = |place: &Place| Tier { keep: Keep::last(self.keep), ..Tier::new(fs(place), &place.dir) };
-        self.nearest_first().map(tier).collect()
+        let tier = |(place, keep): (&Place, usize)| Tier { keep: Keep::last(keep), ..Tier::new(fs(place), &place.dir) };
+        self.with_kept().map(tier).collect()
     }
 
     pub fn tiers(&self) -> Vec<Tier> {
-        let tier = |place: &Place| Tier { keep: Keep::last(self.keep), ..Tier::new(place.fs(), &place.dir) };
-        self.nearest_first().map(tier).collect()
+        let tier =
+            |(place, keep): (&Place, usize)| Tier { keep: Keep::last(keep), ..Tier::new(place.fs(), &place.dir) };
+        self.with_kept().map(tier).collect()
     }
 }

@@ -1,14 +1,18 @@
 //! The rounds of an experiment.
 //!
-//! A round covers all cells before the next begins, so a machine that slows down affects all of them. The first rounds
-//! are warm-ups and are dropped. Before each repeat its files are evicted if it is to start cold; the page cache is
-//! inspected in any case. An interrupted repeat is dropped unless the experiment keeps it. A repeat that other
-//! processes disturbed is run again if the observer allows it.
+//! A round covers all cells before the next begins, so a machine that slows down affects all of them. The first
+//! rounds are warm-ups and are dropped. Before each repeat its files are evicted if it is to start cold; the page
+//! cache is inspected in any case. Rounds go on until every rate is known ([`Until`]), if that is asked. An
+//! interrupted repeat is dropped unless the experiment keeps it. A repeat that other processes disturbed is run
+//! again if the observer allows it.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use std::time::Duration;
+
 use forebay_record::Disturbed;
+use forebay_units::relative_interval;
 
 use crate::cold::{self, Before};
 use crate::disturbance::Watch;
@@ -39,6 +43,11 @@ pub trait Trial {
         true
     }
 
+    /// Seconds that a repeat took, and the rate it found; `None` if it has no rate.
+    fn rate(_: &Self::Repeat) -> Option<(f64, f64)> {
+        None
+    }
+
     /// Measures once. Rounds count from 0, including warm-ups.
     ///
     /// # Errors
@@ -66,6 +75,45 @@ pub struct Rounds {
     pub repeats: usize,
     /// The name of a repeat in the note on an interrupted run.
     pub unit: &'static str,
+    /// When more rounds follow; `None` for as many as asked and no more.
+    pub until: Option<Until>,
+}
+
+/// When a rate is known. Applies to two repeats and more: one alone has no interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Until {
+    /// The repeats of a cell together take at least this long.
+    pub least: Duration,
+    /// Half the 95 % confidence interval of the rate, relative to it.
+    pub interval: f64,
+}
+
+/// The longest least time that can be asked.
+pub const MAX_LEAST: Duration = Duration::from_secs(86_400);
+const USUAL_LEAST: Duration = Duration::from_secs(1);
+const USUAL_INTERVAL: f64 = 0.05;
+/// More repeats than these do not follow, however short they are.
+const MOST_MORE: usize = 40;
+/// A cell that took this many times the least time is not repeated for its interval.
+const PATIENCE: f64 = 5.0;
+
+impl Until {
+    /// As asked, with defaults for what is not. `None` if nothing is asked and `is_default` is false.
+    pub fn of(least: Option<Duration>, interval: Option<f64>, is_default: bool) -> Option<Self> {
+        if !is_default && least.is_none() && interval.is_none() {
+            return None;
+        }
+        let usual = if is_default { USUAL_INTERVAL } else { f64::INFINITY };
+        Some(Self { least: least.unwrap_or(USUAL_LEAST), interval: interval.unwrap_or(usual) })
+    }
+
+    /// Whether nothing is gained by another repeat, given the seconds and rates of those that were kept.
+    fn is_met(&self, kept: &[(f64, f64)]) -> bool {
+        let (total_s, least_s) = (kept.iter().map(|(s, _)| s).sum::<f64>(), self.least.as_secs_f64());
+        let rates: Vec<f64> = kept.iter().map(|(_, rate)| *rate).collect();
+        let is_known = || relative_interval(&rates, 0.95).is_none_or(|found| found <= self.interval);
+        total_s >= least_s && (total_s >= PATIENCE * least_s || is_known())
+    }
 }
 
 pub struct Ran<R> {
@@ -107,8 +155,38 @@ impl Rounds {
                 }
             }
         }
+        if !is_cut {
+            is_cut = self.go_on(trials, &mut all, observer)?;
+        }
         let disturbed = all.iter().map(|kept| Disturbed::together(kept.disturbed.iter().copied())).collect();
         Ok(Ran { cells: all.into_iter().map(|kept| kept.repeats).collect(), disturbed, is_cut })
+    }
+
+    /// Runs cells again whose rate is not known; returns whether the run was stopped meanwhile.
+    fn go_on<T: Trial>(
+        &self,
+        trials: &mut [T],
+        all: &mut [Kept<T::Repeat>],
+        observer: Observer<'_>,
+    ) -> Result<bool, T::Error> {
+        let Some(until) = self.until.filter(|_| self.repeats > 1) else { return Ok(false) };
+        for more in 0..MOST_MORE {
+            let mut is_met = true;
+            for (trial, kept) in trials.iter_mut().zip(&mut *all) {
+                let rates: Option<Vec<(f64, f64)>> = kept.repeats.iter().map(T::rate).collect();
+                if rates.is_none_or(|rates| rates.is_empty() || until.is_met(&rates)) {
+                    continue;
+                }
+                is_met = false;
+                if self.keep(trial, self.warmups + self.repeats + more, kept, observer)? {
+                    return Ok(true);
+                }
+            }
+            if is_met {
+                break;
+            }
+        }
+        Ok(false)
     }
 
     /// Runs a repeat and keeps it unless it is a warm-up; returns whether the run ends with it.
@@ -163,6 +241,7 @@ impl Rounds {
         match round.checked_sub(self.warmups) {
             None => format!("{name}, warm-up"),
             Some(_) if n == 1 => name,
+            Some(repeat) if repeat >= n => format!("{name}, repeat {}: not yet known well", repeat + 1),
             Some(repeat) => format!("{name}, repeat {} of {n}", repeat + 1),
         }
     }
@@ -218,7 +297,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let mut trials = ["a", "b"].map(|name| Counting { name, n: &n, stop_at, cut_at });
-        let rounds = Rounds { warmups: 1, repeats: 2, unit: "run" };
+        let rounds = Rounds { warmups: 1, repeats: 2, unit: "run", until: None };
         let ran = rounds.run(&mut trials, Observer::new(&hear, &cancel)).unwrap();
         (ran, heard.into_inner().unwrap())
     }
@@ -272,7 +351,7 @@ mod tests {
         let spin = || Command::new("nice").args(["-n19", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
         let _load = Load((0..cores()).map(|_| spin()).collect());
         let (cancel, mut trials) = (AtomicBool::new(false), [Beside(0)]);
-        let rounds = Rounds { warmups: 1, repeats: 3, unit: "repeat" };
+        let rounds = Rounds { warmups: 1, repeats: 3, unit: "repeat", until: None };
         let observer = Observer { extra_repeats: Some(2), ..Observer::deaf(&cancel) };
         let ran = rounds.run(&mut trials, observer).unwrap();
         assert_eq!(ran.cells, [[3, 5, 6]], "the first two are run twice");
@@ -283,9 +362,46 @@ mod tests {
         assert_eq!((ran.cells, ran.disturbed), (vec![vec![8, 9, 10]], vec![None]));
     }
 
+    /// Takes an eighth of a second by its own account and finds the next of its rates.
+    struct Rated(std::vec::IntoIter<f64>);
+
+    impl Trial for Rated {
+        type Repeat = f64;
+        type Error = forebay_storage::Error;
+
+        fn name(&self) -> String {
+            "rated".to_owned()
+        }
+
+        fn rate(repeat: &f64) -> Option<(f64, f64)> {
+            Some((0.125, *repeat))
+        }
+
+        fn repeat(&mut self, _: u64, _: &Before, _: Observer<'_>) -> Result<Done<f64>, Self::Error> {
+            Ok(Done::Whole(self.0.next().unwrap_or(100.0)))
+        }
+    }
+
+    fn repeats_of(least_ms: u64, repeats: usize, rates: &[&[f64]]) -> Vec<usize> {
+        let until = Until { least: Duration::from_millis(least_ms), interval: 0.05 };
+        let rounds = Rounds { warmups: 0, repeats, unit: "repeat", until: Some(until) };
+        let mut trials: Vec<Rated> = rates.iter().map(|rates| Rated(rates.to_vec().into_iter())).collect();
+        let ran = rounds.run(&mut trials, Observer::deaf(&AtomicBool::new(false))).unwrap();
+        ran.cells.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn cells_run_again_until_they_took_long_enough_and_their_rate_is_known() {
+        assert_eq!(repeats_of(200, 2, &[&[100.0, 100.0], &[100.0, 130.0]]), [2, 8], "each cell by itself");
+        assert_eq!(repeats_of(450, 2, &[&[]]), [4], "the least time");
+        assert_eq!(repeats_of(0, 2, &[&[100.0, 130.0]]), [2], "no patience");
+        assert_eq!(repeats_of(60_000, 2, &[&[]]), [42], "no more than a number");
+        assert_eq!(repeats_of(60_000, 1, &[&[]]), [1], "one repeat has no interval");
+    }
+
     #[test]
     fn a_stopped_run_says_what_it_keeps() {
-        let rounds = Rounds { warmups: 0, repeats: 1, unit: "save" };
+        let rounds = Rounds { warmups: 0, repeats: 1, unit: "save", until: None };
         assert_eq!(rounds.interrupted(0), "interrupted before the first save was complete");
         assert_eq!(rounds.interrupted(2), "interrupted: the completed saves are kept");
     }

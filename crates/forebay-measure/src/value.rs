@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use forebay_record::Level;
 use forebay_storage::Mode;
-use forebay_units::{Bytes, group_digits};
+use forebay_units::{Bytes, group_digits, parse_duration};
 
 use crate::Refused;
 use crate::settings::{Io, ThreadCount};
@@ -87,6 +88,29 @@ pub fn bytes_per_s(level: &Level) -> Result<Bytes, Refused> {
     let text = level.to_string();
     let rate = Level::of_text(text.strip_suffix("/s").unwrap_or(&text));
     bytes(1..=u64::MAX)(&rate).map_err(|_| "give a rate above 0, such as 100MB/s".to_owned())
+}
+
+/// A time within the range, such as `1s` or `250ms`.
+pub fn duration(range: RangeInclusive<Duration>) -> impl Fn(&Level) -> Result<Duration, Refused> {
+    move |level| {
+        let found = parse_duration(&level.to_string()).ok().filter(|time| range.contains(time));
+        let (least, most) = (range.start().as_secs_f64(), range.end().as_secs_f64());
+        found.ok_or_else(|| format!("give a time from {least} to {most} s with its unit, such as 1s"))
+    }
+}
+
+/// A share above 0 and at most 1: `5%` or `0.05`.
+///
+/// # Errors
+/// If it is out of that range.
+pub fn share(level: &Level) -> Result<f64, Refused> {
+    let text = level.to_string();
+    let found = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().map(|n: f64| n / 100.0),
+        None => text.parse(),
+    };
+    let found = found.ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    found.ok_or_else(|| "give a share above 0 and at most 100 %, such as 5%".to_owned())
 }
 
 /// For settings without a default.
@@ -202,6 +226,17 @@ mod tests {
         }
         for wrong in ["0", "0/s", "1MB/s/s", "1MB/", "/s", "-1"] {
             assert!(bytes_per_s(&Level::of_text(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_a_unit_and_a_share_may_be_in_percent() {
+        let time = duration(Duration::ZERO..=Duration::from_secs(60));
+        assert_eq!(time(&word("250ms")), Ok(Duration::from_millis(250)));
+        assert_eq!(time(&word("2min")).unwrap_err(), "give a time from 0 to 60 s with its unit, such as 1s");
+        assert_eq!((share(&word("5%")), share(&Level::Number(0.05))), (Ok(0.05), Ok(0.05)));
+        for wrong in [word("0%"), word("101%"), Level::Integer(2), word("much")] {
+            assert_eq!(share(&wrong).unwrap_err(), "give a share above 0 and at most 100 %, such as 5%", "{wrong}");
         }
     }
 

@@ -23,13 +23,15 @@ pub struct Dataset {
     /// `Result`.
     refused: Option<(&'static str, String)>,
     shuffled_whole: bool,
+    /// Samples and groups that the order may be in the middle of at a time.
+    pub(crate) window: (u64, u64),
 }
 
 impl Dataset {
     /// All samples of a source, in the source's order.
     pub fn new(source: Source) -> Self {
         let chain = Chain::new(Arc::clone(&source.index));
-        Self { source, chain, raw_cache: None, refused: None, shuffled_whole: false }
+        Self { source, chain, raw_cache: None, refused: None, shuffled_whole: false, window: (0, 1) }
     }
 
     fn then(mut self, name: &'static str, stage: impl Stage + 'static) -> Self {
@@ -49,7 +51,8 @@ impl Dataset {
 
     /// Shuffles within a sliding buffer of `size` samples. It buffers indices, so a large buffer needs little memory.
     #[must_use]
-    pub fn shuffle_buffer(self, size: usize, seed: u64) -> Self {
+    pub fn shuffle_buffer(mut self, size: usize, seed: u64) -> Self {
+        self.window.0 = self.window.0.saturating_add(size as u64);
         self.then("shuffle_buffer", ShuffleBuffer { seed, size })
     }
 
@@ -63,7 +66,8 @@ impl Dataset {
     /// run in parallel on [`Mapped::threads`] and [`Mapped::readers`], which read neighbouring samples of a shard at
     /// once.
     #[must_use]
-    pub fn interleave(self, cycle: usize, block: usize) -> Self {
+    pub fn interleave(mut self, cycle: usize, block: usize) -> Self {
+        self.window.1 = self.window.1.saturating_mul(cycle as u64);
         self.then("interleave", Interleave { cycle, block })
     }
 
@@ -148,6 +152,7 @@ impl Dataset {
             made_cache: None,
             one_hot: None,
             mapped_shards: false,
+            block_bytes: None,
         }
     }
 
@@ -194,6 +199,7 @@ pub struct Mapped {
     made_cache: Option<CacheAt>,
     pub(crate) one_hot: Option<usize>,
     pub(crate) mapped_shards: bool,
+    pub(crate) block_bytes: Option<u64>,
 }
 
 /// Failures that `ignore_errors` keeps with their reasons. Later ones are only counted, to bound the memory.
@@ -248,6 +254,15 @@ impl Mapped {
     #[must_use]
     pub fn map_shards(mut self) -> Self {
         self.mapped_shards = true;
+        self
+    }
+
+    /// Reads uncompressed shards in blocks of about `bytes`, and keeps each block until its samples were handed out: large
+    /// sequential reads, for orders that interleave shards and shuffle in a window. Needs memory for a few windows of samples.
+    /// Files and compressed shards are read as without it.
+    #[must_use]
+    pub fn read_blocks(mut self, bytes: u64) -> Self {
+        self.block_bytes = Some(bytes);
         self
     }
 

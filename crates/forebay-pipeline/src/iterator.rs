@@ -14,6 +14,7 @@ use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::Error;
 use crate::exec::activity::{Ledger, Times};
 use crate::exec::ahead;
+use crate::exec::blocks::Blocks;
 use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
 use crate::exec::pool::Pool;
@@ -114,8 +115,11 @@ impl Batches {
             source: source.clone(),
         });
         let memory = Arc::new(ShardMemory::new(shards_in_memory(&source, mapped.mapped_shards)));
-        let fetcher =
-            || Fetcher::new(source.clone(), raw.clone(), made.clone(), Arc::clone(&memory), mapped.mapped_shards);
+        let blocks = Blocks::of(plan, &pool).map(Arc::new);
+        let fetcher = || {
+            let (raw, made) = (raw.clone(), made.clone());
+            Fetcher::new(source.clone(), raw, made, Arc::clone(&memory), mapped.mapped_shards, blocks.clone())
+        };
         let threads = pool.spawn(&shared, fetcher)?;
         Ok(Self {
             threads,
@@ -168,6 +172,7 @@ impl Batches {
         stats.wall_ns = now - self.started_ns;
         stats.other_ns = stats.wall_ns - stats.wait_ns;
         stats.bytes_read = self.bytes_read();
+        stats.n_requests = self.shared.dispatch.n_requests.load(Ordering::Relaxed);
         stats.worker_time = self.worker_time(now);
         stats.scheduled = self.shared.roster.scheduled();
         stats.tuning = self.tuner.as_ref().map(|tuner| tuner.tuning().clone());

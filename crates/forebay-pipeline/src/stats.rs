@@ -27,6 +27,8 @@ pub struct Stats {
     pub failures: Vec<FailedSample>,
     /// Bytes moved from storage, including prefetched ones.
     pub bytes_read: u64,
+    /// Requests to the storage for them; those of samples that their map reads by itself are not counted.
+    pub n_requests: u64,
     pub worker_time: Times,
     /// What the workers did while the consumer waited; the stall is charged to it.
     pub stall_time: Times,

@@ -29,7 +29,7 @@ pub fn run(plan: &Plan, mut record: Record<ProbeCell>, observer: Observer<'_>) -
     observer.tell(Event::Planned { images: 0, bytes: planned * plan.runs as u64 + prepared });
     lay_out(plan, &target, observer)?;
     let trees = plant(plan, &target, observer)?;
-    let rounds = Rounds { warmups: 1, repeats: plan.runs.saturating_sub(1), unit: "run" };
+    let rounds = Rounds { warmups: 1, repeats: plan.runs.saturating_sub(1), unit: "run", until: None };
     let of_cell = |cell| Trial { plan, target: &target, trees: &trees, cell };
     let ran = rounds.run(&mut cells.iter().map(of_cell).collect::<Vec<_>>(), observer)?;
     let made = |((of, kept), disturbed)| Some(ProbeCell { disturbed, ..cell(plan, of, Measured::new(kept))? });

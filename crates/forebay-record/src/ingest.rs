@@ -20,6 +20,9 @@ pub struct IngestRepeat {
     pub failed: u64,
     /// Bytes read from storage.
     pub bytes: u64,
+    /// Requests to the storage; `None` in old records and where nothing was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Wall clock from the first request to the end of data, in seconds.
     pub wall_s: f64,
     /// CPU time of the whole process during the repeat, user and system, in seconds.
@@ -96,6 +99,12 @@ pub struct IngestCell {
     pub prefetch: u64,
     /// Whether samples were only read, not decoded.
     pub read_only: bool,
+    /// Order of the samples: `full`, `window:N`, `shards` or `none`; `None` for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle: Option<String>,
+    /// Shards read at a time and samples of each in turn, such as `4:16`; `None` for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<String>,
     /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` when samples were only read.
     #[serde(default)]
     pub output: Option<String>,
@@ -143,6 +152,16 @@ pub struct IngestCell {
 
 fn of(cell: &IngestCell, value: f64, repeat: fn(&IngestRepeat) -> f64) -> Option<Measurement> {
     Some(Measurement { value, repeats: cell.samples.iter().map(repeat).collect() })
+}
+
+/// Mean number of threads that wait for the storage.
+pub(crate) fn threads_reading(worker_time: &BTreeMap<String, f64>, wall_s: f64) -> Option<f64> {
+    let reading: f64 = ["opening", "reading"].iter().filter_map(|name| worker_time.get(*name)).sum();
+    Some(reading / wall_s).filter(|n| n.is_finite() && !worker_time.is_empty())
+}
+
+pub(crate) fn bytes_per_request(bytes: u64, requests: Option<u64>) -> Option<f64> {
+    requests.filter(|n| *n > 0).map(|n| bytes as f64 / n as f64)
 }
 
 /// Metrics that code refers to; their labels describe them.
@@ -194,6 +213,14 @@ impl Cell for IngestCell {
         Metric::fact("floor_images_per_s", "harness alone", Unit::Rate("images"), |cell: &Self| {
             cell.floor_images_per_s.map(Measurement::single)
         }),
+        Metric::fact("bytes_per_request", "bytes per read", Unit::Bytes, |cell: &Self| {
+            let each = cell.samples.iter().filter_map(|one| bytes_per_request(one.bytes, one.requests));
+            Measurement::median(each.collect(), None)
+        }),
+        Metric::fact("threads_reading", "threads reading, mean", Unit::Named("threads"), |cell: &Self| {
+            let each = cell.samples.iter().filter_map(|one| threads_reading(&one.worker_time, one.wall_s));
+            Measurement::median(each.collect(), None)
+        }),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.failed_samples > 0).then(|| Measurement::single(cell.failed_samples as f64))
         }),
@@ -207,6 +234,8 @@ impl Cell for IngestCell {
             .integer("batch", self.batch)
             .integer("prefetch", self.prefetch)
             .flag("threads_auto", self.threads_auto.then_some(true))
+            .text("shuffle", self.shuffle.as_deref())
+            .text("interleave", self.interleave.as_deref())
             .integer("readers", (self.readers > 0).then_some(self.readers))
             .medium(&self.medium)
             .done()

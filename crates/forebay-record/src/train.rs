@@ -45,6 +45,9 @@ pub struct TrainTotals {
     pub failed: u64,
     /// Bytes read from storage, including prefetched data.
     pub bytes: u64,
+    /// Requests to the storage; `None` in old records and where nothing was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Wall clock from the start of the pipeline threads to the end of the last step, in seconds: the sum of the next six fields.
     pub wall_s: f64,
     /// Seconds the accelerator was idle without a batch.
@@ -62,6 +65,12 @@ pub struct TrainTotals {
     pub other_s: f64,
     /// Part of `wait_s` before the first batch, in seconds.
     pub first_wait_s: f64,
+    /// Seconds until the first step ended: one-time costs such as locking memory, the first wait, the first step; `None` in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_s: Option<f64>,
+    /// Images of the first step; `None` in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_images: Option<u64>,
     /// CPU time of the whole process during the run, user and system, in seconds.
     pub cpu_s: f64,
     /// Accelerator utilisation: `compute_s` over the wall clock without validation.
@@ -97,6 +106,13 @@ impl TrainTotals {
     /// Over the wall clock without validation.
     pub fn images_per_s(&self) -> f64 {
         self.images as f64 / (self.wall_s - self.validate_s)
+    }
+
+    /// Images per second after the first step, without one-time costs; `None` where a run has one step or is of an old version.
+    pub fn steady_images_per_s(&self) -> Option<f64> {
+        let (start_s, start_images) = (self.start_s?, self.start_images?);
+        let (images, seconds) = (self.images.checked_sub(start_images)?, self.wall_s - self.validate_s - start_s);
+        (images > 0 && seconds > 0.0).then(|| images as f64 / seconds)
     }
 
     /// MB (10^6 bytes) per second read, over the wall clock without validation.
@@ -214,6 +230,12 @@ pub struct TrainCell {
     /// Batches copied to the device ahead.
     #[serde(default)]
     pub device_prefetch: u64,
+    /// Order of the samples: `full`, `window:N`, `shards` or `none`; `None` for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle: Option<String>,
+    /// Shards read at a time and samples of each in turn, such as `4:16`; `None` for the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<String>,
     /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` for synthetic batches.
     #[serde(default)]
     pub output: Option<String>,
@@ -305,6 +327,11 @@ impl TrainCell {
             self.learning_rate.map(|of| format!("learning rate {}", rate(of))),
         ];
         said.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Median steady rate over the runs; the rate over the whole run where a run has no steady part.
+    pub fn comparable_images_per_s(&self) -> f64 {
+        self.median(TrainTotals::steady_images_per_s).map_or(self.images_per_s, |rate| rate.value)
     }
 
     /// The median of the runs; of a record that kept no runs, the totals it has.

@@ -50,6 +50,8 @@ struct RunPart<'a> {
     tiers: Data,
     command_line: String,
     notes: Vec<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    limits: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -105,6 +107,7 @@ fn of_section<'a>(section: &'a Section<'_>) -> RunPart<'a> {
         tiers: environment::tiers(run),
         command_line: environment::command(run),
         notes: environment::notes(run),
+        limits: &run.spec().limits,
     }
 }
 

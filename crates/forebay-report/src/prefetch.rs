@@ -163,9 +163,74 @@ impl Ahead<'_> {
 }
 
 fn named((cell, wall): &(&StudyCell, f64)) -> String {
+    format!("{} ({})", levels_of(cell), brief_seconds(*wall))
+}
+
+/// What an emulated step time decides: a step, and the longest time that a batch took where none was made ahead.
+pub(crate) struct Given {
+    step_s: f64,
+    slowest: Option<(f64, String)>,
+}
+
+impl Given {
+    /// `None` where a network was trained in any cell.
+    pub(crate) fn of(cells: &[&StudyCell]) -> Option<Self> {
+        let trained: Vec<(&StudyCell, &TrainCell)> =
+            cells.iter().filter_map(|cell| Some((*cell, cell.measured_one::<TrainCell>()?))).collect();
+        let is_given = !trained.is_empty() && trained.iter().all(|(_, cell)| cell.accelerator.is_some());
+        let per_step = |cell: &TrainCell, s: f64| s / cell.totals.n_steps.max(1) as f64;
+        let steps: Vec<f64> = trained.iter().map(|(_, cell)| per_step(cell, cell.totals.compute_s)).collect();
+        let without = trained.iter().filter(|(of, _)| depth(of) == Some(0.0));
+        let waits = without.map(|(of, cell)| (per_step(cell, cell.totals.wait_s), *of));
+        let slowest = waits.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(s, of)| (s, levels_of(of)));
+        forebay_units::median(&steps).filter(|_| is_given).map(|step_s| Self { step_s, slowest })
+    }
+
+    /// Whether every batch takes less time than the step that hides it.
+    fn hides_all(&self) -> bool {
+        self.slowest.as_ref().is_some_and(|(slowest, _)| *slowest < self.step_s)
+    }
+
+    /// Whether the outcome is that the run times are the same because each step hides each batch.
+    fn decides(&self, is_same: bool) -> bool {
+        is_same && self.hides_all()
+    }
+
+    /// Which way the step time decides the outcome, and why.
+    fn said(&self, is_same: bool) -> String {
+        let step = brief_seconds(self.step_s);
+        let Some((slowest, of)) = &self.slowest else {
+            return format!("The step time of {step} is an input of this study.");
+        };
+        let (slowest, longer) = (brief_seconds(*slowest), self.hides_all());
+        let compared = format!(
+            "the emulated step of {step}, an input, is {} than the slowest batch takes ({slowest}, {of})",
+            if longer { "longer" } else { "shorter" }
+        );
+        match (longer, is_same) {
+            (true, true) => format!("It could not come out otherwise: {compared}. A faster accelerator would wait."),
+            (true, false) => format!("It should be the same: {compared}, so one batch ahead should hide it."),
+            (false, _) => format!("The step time decides this: {compared}, so one batch ahead cannot hide it."),
+        }
+    }
+
+    /// The same as the end of a headline.
+    pub(crate) fn brief(&self) -> String {
+        match self.slowest.as_ref().filter(|_| self.hides_all()) {
+            Some((slowest, _)) => format!(
+                ", which the emulated step of {} decides (the slowest batch takes {})",
+                brief_seconds(self.step_s),
+                brief_seconds(*slowest)
+            ),
+            None => String::new(),
+        }
+    }
+}
+
+fn levels_of(cell: &StudyCell) -> String {
     let mut levels = cell.factors.clone();
     levels.retain(|factor, _| factor != FACTOR);
-    format!("{} ({})", level::all(&levels), brief_seconds(*wall))
+    level::all(&levels)
 }
 
 pub(crate) struct Judgement {
@@ -195,12 +260,15 @@ pub(crate) fn judgement(run: &Run<'_>, experiment: &str) -> Option<Judgement> {
     if !is_drawn || run.spec().source.is_none() {
         return Some(Judgement { published: None, ours: crate::number::capital(&said) + "." });
     }
-    let word = match groups.iter().all(Ahead::is_same) {
+    let (given, is_same) = (Given::of(&cells), groups.iter().all(Ahead::is_same));
+    let word = match is_same {
+        true if given.as_ref().is_some_and(|given| given.decides(is_same)) => "agrees by construction",
         true => "agrees",
         false if groups.iter().all(|group| group.is_same() || group.is_open()) => "is inconclusive",
         false => "differs",
     };
-    Some(Judgement { published: Some(PUBLISHED), ours: format!("Ours {word}: {said}.") })
+    let given = given.map(|given| format!(" {}", given.said(is_same))).unwrap_or_default();
+    Some(Judgement { published: Some(PUBLISHED), ours: format!("Ours {word}: {said}.{given}") })
 }
 
 /// What runs without batches made ahead take longer, over all pairs of an experiment's cells.
@@ -216,10 +284,8 @@ pub(crate) fn cost(run: &Run<'_>, experiment: &str) -> Option<String> {
     let least = pairs.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let most = pairs.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let said = |(cell, s, share): &(&StudyCell, f64, f64)| {
-        let mut levels = cell.factors.clone();
-        levels.retain(|factor, _| factor != FACTOR);
         let word = if *s < 0.0 { "less" } else { "more" };
-        format!("{} {word} ({}; {})", brief_seconds(s.abs()), percent(share.abs()), level::all(&levels))
+        format!("{} {word} ({}; {})", brief_seconds(s.abs()), percent(share.abs()), levels_of(cell))
     };
     let than = match with(&cells).as_str() {
         "with prefetch" => String::new(),

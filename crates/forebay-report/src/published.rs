@@ -1,6 +1,8 @@
 //! What others published, beside what was measured here.
 
-use forebay_record::{Disturbed, FigureKind, FigureSpec, IngestCell, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell};
+use forebay_record::{
+    Disturbed, FigureKind, FigureSpec, IngestCell, Reference, SPEED_UP, STALL_SPEED_UP, StudyCell, TierKind,
+};
 
 use crate::data::{Data, Tone, Value};
 use crate::level;
@@ -23,6 +25,10 @@ pub(crate) enum Agreement {
     Disturbed,
     /// Outside of the tolerance by less than a cell varies that was measured once.
     CannotTell,
+    /// Follows from what the emulation was given, and came out so.
+    Calibrated,
+    /// Follows from what the emulation was given, and did not come out so.
+    Missed,
 }
 
 impl Agreement {
@@ -34,6 +40,8 @@ impl Agreement {
             Self::NotMeasured => Value::Word("not measured", Tone::Neither),
             Self::Disturbed => Value::Word("not judged: disturbed", Tone::Neither),
             Self::CannotTell => Value::Word("inconclusive: one repeat", Tone::Neither),
+            Self::Calibrated => Value::Word("calibrated", Tone::Neither),
+            Self::Missed => Value::Word("calibrated, not reached", Tone::Bad),
         }
     }
 }
@@ -51,12 +59,25 @@ pub(crate) struct Published<'a> {
     pub(crate) disturbed: Option<Disturbed>,
     /// How far a cell varies that was measured once, as a share; 0 of one that was repeated.
     pub(crate) noise: f64,
+    /// Whether the value follows from what an emulation was given; never on real devices.
+    pub(crate) is_calibrated: bool,
 }
 
 impl Published<'_> {
-    /// Ours over theirs.
+    /// Ours over theirs; of a range, over its nearest end.
     pub(crate) fn ratio(&self) -> Option<f64> {
-        self.ours.map(|ours| ours / self.reference.value).filter(|ratio| ratio.is_finite())
+        self.ours.map(|ours| ours / self.reference.nearest(ours)).filter(|ratio| ratio.is_finite())
+    }
+
+    /// What was published, as text.
+    pub(crate) fn theirs(&self) -> String {
+        let reference = self.reference;
+        let shown = |value| metric::published(&reference.metric, value);
+        match (&reference.says, reference.to) {
+            (Some(says), _) => says.clone(),
+            (None, Some(to)) => format!("{} to {}", shown(reference.value), shown(to)),
+            (None, None) => shown(reference.value),
+        }
     }
 
     pub(crate) fn agreement(&self) -> Agreement {
@@ -69,12 +90,47 @@ impl Published<'_> {
                 // A value on the border agrees, also where the border cannot be written exactly.
                 let is_within = |more: f64| (-within - more - 1e-9..=above + more + 1e-9).contains(&(ratio - 1.0));
                 match (is_within(0.0), is_within(self.noise)) {
+                    (true, _) if self.is_calibrated => Agreement::Calibrated,
+                    (false, false) if self.is_calibrated => Agreement::Missed,
                     (true, _) => Agreement::Agrees,
                     (false, true) => Agreement::CannotTell,
                     _ => Agreement::Differs,
                 }
             }
         }
+    }
+}
+
+impl Published<'_> {
+    /// What ours was calibrated from, or why it agrees or differs.
+    fn note(&self) -> String {
+        let from = self.reference.calibrated.as_ref().filter(|_| self.is_calibrated);
+        let from = from.map(|from| format!("Calibrated: {}.", from.trim_end_matches('.')));
+        from.into_iter().chain(self.reference.because.clone()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// How the value stands in a sentence: "published", or "calibrated to".
+    pub(crate) fn word(&self) -> &'static str {
+        if self.is_calibrated { "calibrated to" } else { "published" }
+    }
+
+    /// Ours beside theirs with the reason, where the study gives one and the two were compared.
+    pub(crate) fn explained(&self) -> Option<String> {
+        let because = self.reference.because.as_deref()?.trim();
+        let verb = match self.agreement() {
+            Agreement::Agrees => "agrees with",
+            Agreement::Differs => "differs from",
+            Agreement::NotJudged | Agreement::Calibrated | Agreement::Missed => "stands beside",
+            Agreement::NotMeasured | Agreement::Disturbed | Agreement::CannotTell => return None,
+        };
+        let (ours, metric) = (self.ours?, &self.reference.metric);
+        let at = if self.name.is_empty() { String::new() } else { format!(", {}", self.name) };
+        let (shown, source) = (metric::with_unit(metric, ours), &self.reference.source);
+        Some(format!(
+            "{}{at}: ours, {shown}, {verb} the published value, {} ({source}). {because}",
+            crate::number::capital(&metric::name(metric)),
+            self.theirs(),
+        ))
     }
 }
 
@@ -91,7 +147,15 @@ pub(crate) fn published<'a>(run: &'a Run<'a>) -> Vec<Published<'a>> {
         }
         if rows.is_empty() {
             let name = level::all(&reference.at);
-            rows.push(Published { reference, cell: None, name, ours: None, disturbed: None, noise: 0.0 });
+            rows.push(Published {
+                reference,
+                cell: None,
+                name,
+                ours: None,
+                disturbed: None,
+                noise: 0.0,
+                is_calibrated: false,
+            });
         }
         all.extend(rows);
     }
@@ -109,7 +173,16 @@ fn of_cell<'a>(run: &'a Run<'a>, reference: &'a Reference, cell: &'a StudyCell) 
         ours: base.and_then(|base| ours(run, reference, cell, base)),
         disturbed: Disturbed::together(both().filter_map(StudyCell::disturbed)),
         noise: if is_once { run.noise() } else { 0.0 },
+        is_calibrated: reference.calibrated.is_some() && !is_real(run, cell),
     }
+}
+
+/// Whether every tier that a cell's levels name is a real device; false where they name none.
+fn is_real(run: &Run<'_>, cell: &StudyCell) -> bool {
+    let levels: Vec<String> = cell.factors.values().map(ToString::to_string).collect();
+    let names = || levels.iter().flat_map(|level| level.split('→')).map(str::trim);
+    let mut tiers = run.head().tiers.iter().filter(|tier| names().any(|name| name == tier.name)).peekable();
+    tiers.peek().is_some() && tiers.all(|tier| tier.kind == TierKind::Device)
 }
 
 /// The cell that a published ratio of a cell is to, if it is a ratio; `None` where that cell is missing.
@@ -193,6 +266,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
         ("within", "tolerance", Right),
         ("agreement", "verdict", Left),
         ("source", "source", Left),
+        ("note", "note", Left),
     ]);
     for row in rows {
         let reference = row.reference;
@@ -202,11 +276,12 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = &'a Published<'a>>) -> Data {
             Value::text(row.name.clone()),
             Value::text(metric::name(&reference.metric)),
             Value::maybe(row.ours, show).marked(row.disturbed),
-            Value::number(reference.value, |value| metric::published(&reference.metric, value)),
+            Value::number(reference.value, |_| row.theirs()),
             Value::maybe(row.ratio(), times),
             Value::maybe(reference.within, |within| tolerance(within, reference.above)),
             row.agreement().value(),
             Value::text(reference.source.clone()),
+            Value::text(row.note()),
         ]);
     }
     data.hide_if_same("experiment");

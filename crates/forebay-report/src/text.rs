@@ -152,6 +152,9 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
     if !section.legend.is_empty() {
         let _ = write!(out, "\n{}", paragraph(&section.legend.join(" "), 0, width));
     }
+    for limit in &run.spec().limits {
+        let _ = write!(out, "{}", paragraph(&format!("not shown: {limit}"), 0, width));
+    }
     for note in environment::notes(run) {
         let _ = write!(out, "{}", paragraph(&format!("note: {note}"), 0, width));
     }

@@ -163,6 +163,9 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
         if !is_positive(reference.value) || !reference.within.is_none_or(is_positive) {
             return Err(Error::plan(place, "`value` and `within` must be numbers above 0"));
         }
+        if reference.to.is_some_and(|to| !to.is_finite() || to <= reference.value) {
+            return Err(Error::plan(place, "`to` must be a number above `value`"));
+        }
         if reference.above.is_some_and(|above| reference.within.is_none() || !is_positive(above)) {
             return Err(Error::plan(place, "`above` must be a number above 0 and needs `within`"));
         }

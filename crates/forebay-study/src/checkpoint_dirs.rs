@@ -23,7 +23,7 @@ impl CheckpointDirs {
     pub(super) fn make(
         places: &Places<'_>,
         route: &Route,
-        keep: usize,
+        keep: forebay_measure::Kept,
         find_placement: FindPlacement<'_>,
     ) -> Result<Self, Failed> {
         let (mut folders, mut notes) = (Vec::new(), Vec::new());

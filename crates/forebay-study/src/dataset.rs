@@ -1,11 +1,13 @@
 //! Where a study's data comes from: generated, packed from another dataset of the study, or existing.
 
+use std::ops::{Deref, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 use forebay_dataset::{MakePlan, MakeSpec, PackOptions, PackPlan, Packing};
 use forebay_format::tfrecord::Compression;
-use forebay_record::{DatasetSpec, Scale};
-use forebay_units::{PathText, did_you_mean, suggest};
+use forebay_measure::value;
+use forebay_record::{DatasetSpec, Level, Scale};
+use forebay_units::{Bytes, PathText, did_you_mean, suggest};
 
 use super::error::{Error, Result};
 
@@ -14,6 +16,8 @@ const MAX_IMAGES: u64 = 10_000_000;
 const FORMS: [&str; 3] = ["tfrecord", "tar", "tensor"];
 /// As in `forebay data pack`.
 const TENSOR_SIDE: u32 = 256;
+/// A shard holds a few images at least.
+const SHARD_SIZES: RangeInclusive<u64> = 1 << 20..=1 << 50;
 
 #[derive(Debug, Clone)]
 pub struct DatasetPlan {
@@ -25,11 +29,35 @@ pub struct DatasetPlan {
 pub enum DatasetSource {
     Make(Box<MakePlan>),
     Pack {
-        packing: Packing,
+        packing: Shards,
         /// A dataset of files, generated or existing.
         of: String,
     },
     Path(PathBuf),
+}
+
+/// What shards are made of, and how large they may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shards {
+    pub packing: Packing,
+    /// `None` for the default.
+    pub size: Option<Bytes>,
+}
+
+impl Deref for Shards {
+    type Target = Packing;
+
+    fn deref(&self) -> &Packing {
+        &self.packing
+    }
+}
+
+impl Shards {
+    /// Part of a folder's name: data with other shards is other data.
+    pub(super) fn folder(&self) -> String {
+        let size = self.size.map(|size| format!("-{}", size.0)).unwrap_or_default();
+        format!("{}{size}", self.packing.name())
+    }
 }
 
 pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPlan>> {
@@ -40,6 +68,9 @@ pub(super) fn plans(specs: &[DatasetSpec], scale: Scale) -> Result<Vec<DatasetPl
 
 fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
     let refuse = |reason: &str| Err(Error::plan(format!("dataset \"{}\"", spec.name), reason));
+    if spec.pack.is_none() && spec.shard_size.is_some() {
+        return refuse("`shard_size` applies only to packed data");
+    }
     if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0) {
         return refuse("`count` and `seed` apply only to generated data");
     }
@@ -55,7 +86,10 @@ fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
             return refuse("give `make` (imagenet, caltech101), `pack` (tfrecord, tar, tensor) or `path`");
         }
         (Some(make), None, None, None) => DatasetSource::Make(Box::new(make_plan(spec, make, scale)?)),
-        (None, Some(form), None, Some(of)) => DatasetSource::Pack { packing: packing(spec, form)?, of: of.clone() },
+        (None, Some(form), None, Some(of)) => {
+            let size = spec.shard_size.as_ref().map(|size| shard_size(spec, size.at(scale))).transpose()?;
+            DatasetSource::Pack { packing: Shards { packing: packing(spec, form)?, size }, of: of.clone() }
+        }
         (None, None, Some(path), None) => DatasetSource::Path(path.clone()),
     };
     Ok(DatasetPlan { name: spec.name.clone(), source })
@@ -74,6 +108,11 @@ fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
     }
     let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
     MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
+}
+
+fn shard_size(spec: &DatasetSpec, size: &Level) -> Result<Bytes> {
+    let place = || format!("dataset \"{}\", shard_size", spec.name);
+    value::bytes(SHARD_SIZES)(size).map_err(|reason| Error::plan(place(), reason))
 }
 
 fn packing(spec: &DatasetSpec, form: &str) -> Result<Packing> {
@@ -135,6 +174,7 @@ pub(super) fn refused(dataset: &DatasetPlan, reason: String) -> Error {
     Error::Plan { place: format!("dataset \"{}\"", dataset.name), reason, hint }
 }
 
-pub(super) fn pack_plan(from: &Path, packing: Packing) -> forebay_dataset::Result<PackPlan> {
-    PackPlan::new(from, PackOptions::new(packing))
+pub(super) fn pack_plan(from: &Path, shards: Shards) -> forebay_dataset::Result<PackPlan> {
+    let usual = PackOptions::new(shards.packing);
+    PackPlan::new(from, PackOptions { shard_size: shards.size.unwrap_or(usual.shard_size), ..usual })
 }

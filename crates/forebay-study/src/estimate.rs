@@ -242,7 +242,7 @@ fn samples_of(plan: &Plan, name: &str, path: &Path) -> Samples {
                 Some(DatasetSource::Path(path)) => scan(path).unwrap_or_default(),
                 _ => Samples::default(),
             };
-            let encoded = if matches!(packing, Packing::Tensor { .. }) { 0.0 } else { files.encoded };
+            let encoded = if matches!(packing.packing, Packing::Tensor { .. }) { 0.0 } else { files.encoded };
             Samples { bytes: packing.sample_bytes(files.bytes as u64) as f64, encoded, ..files }
         }
         _ => scan(path).unwrap_or_default(),

@@ -27,7 +27,7 @@ mod tests;
 
 pub use cores::NUMBERS as COUNTED_IN_CORES;
 pub use data::make;
-pub use dataset::{DatasetPlan, DatasetSource};
+pub use dataset::{DatasetPlan, DatasetSource, Shards};
 pub use error::{Error, Result};
 pub use estimate::{Estimate, Estimator};
 pub use folder::{DATA, ENVIRONMENT, Folder, PLAN, RECORD, data_of, data_to_keep, environment_of};

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest, Packing};
+use forebay_dataset::{LIST, MANIFEST, MakePlan, Manifest};
 use forebay_storage::Profile;
 use forebay_units::{Bytes, Fnv};
 
 use forebay_workload::Workload;
 
-use super::dataset::{DatasetPlan, DatasetSource, pack_plan};
+use super::dataset::{DatasetPlan, DatasetSource, Shards, pack_plan};
 use super::plan::{Backing, CellPlan, Plan};
 use super::records;
 use super::steps::Task;
@@ -70,7 +70,7 @@ pub struct ToMake<'a> {
 pub enum Making<'a> {
     Make(&'a MakePlan),
     Pack {
-        packing: Packing,
+        packing: Shards,
         of: &'a str,
         from: PathBuf,
         /// `None` if the packed dataset exists already.
@@ -168,7 +168,7 @@ impl<'a> Places<'a> {
                     Some(DatasetSource::Path(path)) => path_name(path),
                     _ => of.clone(),
                 };
-                self.folder_of(tier).join(format!("{of}-{}", packing.name()))
+                self.folder_of(tier).join(format!("{of}-{}", packing.folder()))
             }
         }
     }

@@ -56,6 +56,21 @@ pub fn ratio_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<RatioInte
     })
 }
 
+/// How well repeats of one rate determine it: half the confidence interval of their geometric mean, relative to it.
+///
+/// `None` with fewer than two values, or a value that is not a positive number.
+///
+/// ```
+/// let known = forebay_units::relative_interval(&[100.0, 102.0, 98.0, 101.0, 99.0], 0.95).expect("five values");
+/// assert_eq!(format!("{known:.3}"), "0.020");
+/// assert_eq!(forebay_units::relative_interval(&[100.0], 0.95), None);
+/// ```
+pub fn relative_interval(values: &[f64], confidence: f64) -> Option<f64> {
+    let logs = Logs::of(values)?;
+    let error = (logs.variance / logs.n).sqrt();
+    Some((t_quantile(1.0 - confidence, logs.n - 1.0) * error).exp_m1())
+}
+
 /// Holm's correction: the adjusted *p* of each comparison in a family.
 ///
 /// If comparisons below 0.05 are called different, the probability of even one false alarm in the family is at most 0.05.

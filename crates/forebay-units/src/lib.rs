@@ -41,7 +41,7 @@ pub use duration::{format_seconds, parse_duration};
 pub use element::Element;
 pub use fnv::Fnv;
 pub use histogram::Histogram;
-pub use interval::{RatioInterval, holm, ratio_interval};
+pub use interval::{RatioInterval, holm, ratio_interval, relative_interval};
 pub use nearest::{did_you_mean, nearest, suggest};
 pub use path::{PathText, escaped_words, serde_path, shell_word, unescape};
 pub use stats::{Summary, median, quantile};

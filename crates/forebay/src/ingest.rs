@@ -20,6 +20,9 @@ use crate::store::StoreArgs;
 use crate::values::of;
 use crate::{live, stop, tier};
 
+/// Repeats if no number is given.
+const REPEATS: u32 = 5;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards; also `s3://bucket/prefix`
@@ -43,9 +46,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     warmups: u32,
 
-    /// Measured repeats; median and spread are over these
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    repeats: u32,
+    /// Measured repeats; median and spread are over these [default: 5, and more until the rate is known]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    repeats: Option<u32>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -133,13 +136,14 @@ impl Args {
             bail!("--mmap bypasses the emulated tier {} of this data", profile.name);
         }
         Ok(Plan {
+            until: settings.until(self.repeats.is_none()),
             settings,
             data: self.data,
             keys: self.input.keys(),
             tier: self.tier.or_else(|| placement.shaped.clone()),
             kernel_tier: placement.kernel.clone(),
             warmups: self.warmups as usize,
-            repeats: self.repeats as usize,
+            repeats: self.repeats.unwrap_or(REPEATS) as usize,
         })
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 
     /// Show an output folder of DLIO: its AU and the AU of whole epochs; may be repeated
+    ///
+    /// A folder of several runs becomes one page: utilisation and throughput by number of processes and settings.
     #[arg(long, value_name = "DIR")]
     from_dlio: Vec<PathBuf>,
 

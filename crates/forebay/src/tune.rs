@@ -63,10 +63,12 @@ pub(crate) struct Tunable;
 
 impl Pick for Tunable {
     fn has(name: &str) -> bool {
-        let is_of_saves = name.starts_with("checkpoint_") || ["keep", "drain_rate"].contains(&name);
+        let is_of_saves = name.starts_with("checkpoint_") || name.starts_with("keep") || name == "drain_rate";
+        // Its runs have a length and a number of repeats of their own.
+        let is_of_length = ["least_time", "interval"].contains(&name);
         // Data on an object store is not tuned.
         let is_of_objects = ["inflight", "readahead"].contains(&name);
-        name != "synthetic" && !is_of_saves && !is_of_objects
+        name != "synthetic" && !is_of_saves && !is_of_length && !is_of_objects
     }
 }
 
@@ -128,6 +130,7 @@ impl Args {
             saves: None,
             warmups: 0,
             repeats: self.repeats as usize,
+            until: None,
         }
     }
 

@@ -113,6 +113,7 @@ pub const SUBJECTS: &[Subject] = &[
     subject("study run", "study run tiny.toml --out run", &["tiny.toml"])
         .writes(&["run"])
         .long("study run long.toml --out run"),
+    subject("study slurm", "study slurm tiny.toml --data records", &["tiny.toml"]),
     subject("report", "report record.json", &["record.json"]).outputs(&["--json", "--html", "--csv"]),
     // A run's folder may get pages and tables of its own record.
     subject("report", "report study", &[]).outputs(&["--json", "--html", "--csv"]),

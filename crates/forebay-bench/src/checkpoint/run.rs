@@ -66,7 +66,7 @@ pub fn run(
 
 /// The first save is the warm-up.
 fn rounds(plan: &Plan) -> Rounds {
-    Rounds { warmups: 1, repeats: plan.saves, unit: "save" }
+    Rounds { warmups: 1, repeats: plan.saves, unit: "save", until: None }
 }
 
 /// Measures one mode and format after the other, not in rounds: a store is opened once for all of its saves.
@@ -125,7 +125,7 @@ mod tests {
         };
         Plan {
             settings: CheckpointSettings { size: Some(Bytes(3_000_000)), seed: 1, ..CheckpointSettings::default() },
-            places: Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 },
+            places: Places { slow: place("slow"), fast: Some(place("fast")), keep: forebay_measure::Kept::in_each(5) },
             saves: 2,
             cuda_folders: Vec::new(),
         }

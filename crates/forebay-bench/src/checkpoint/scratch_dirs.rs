@@ -44,7 +44,7 @@ impl ScratchDirs {
             scratch.push(Scratch::create(&place.dir, PREFIX)?);
         }
         let mut own = places.clone();
-        own.keep = 1;
+        own.keep = forebay_measure::Kept::in_each(1);
         let dirs = scratch.iter().map(|scratch| scratch.path().join("checkpoints"));
         for (place, dir) in own.fast.iter_mut().chain([&mut own.slow]).zip(dirs) {
             place.dir = dir;
@@ -122,7 +122,7 @@ mod tests {
             std::fs::create_dir_all(dir.join(name)).unwrap();
             Place::new(dir.join(name))
         };
-        Places { slow: place("slow"), fast: Some(place("fast")), keep: 5 }
+        Places { slow: place("slow"), fast: Some(place("fast")), keep: forebay_measure::Kept::in_each(5) }
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         batch: plan.settings.batch as u64,
         prefetch: plan.settings.prefetch as u64,
         read_only: plan.settings.read_only,
+        shuffle: plan.settings.shuffle.map(|order| order.to_string()),
+        interleave: plan.settings.interleave.map(|order| order.to_string()),
         output: trial.output().map(|spec| supply::describe_output(spec, trial.plan.settings.change())),
         medium,
         images_per_s: rate.median,

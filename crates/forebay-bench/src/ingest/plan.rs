@@ -1,16 +1,19 @@
 //! Settings and plan of an ingest run.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
-use forebay_measure::value::{bytes, flag, integer, io, list, one_of, pixels, seed, some, threads};
-use forebay_measure::{Cache, Io, Refused, ThreadCount};
+use forebay_measure::value::{
+    bytes, duration, flag, integer, io, list, one_of, parsed, pixels, seed, share, some, threads,
+};
+use forebay_measure::{Cache, Interleave, Io, MAX_LEAST, Refused, Shuffle, ThreadCount, Until};
 use forebay_pipeline::{Dataset, Mapped, Source};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
-use crate::supply::{self, CROPS, CropKind, ImageChange, ReadingSettings};
+use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::U8];
 
@@ -29,6 +32,20 @@ forebay_measure::settings! {
         batches: Option<u64>, some(integer(1..=1_000_000_000)), "N";
         /// Batches prepared ahead of the consumer; with 0 work happens only while the consumer waits
         prefetch: usize = "1", integer(0..=10_000), "N";
+        /// Order of the samples: full (random), window:N (interleaved shards, shuffled among N samples), shards (random shards), none
+        ///
+        /// Defaults to full, and to window:1024 for compressed shards. Except with full, uncompressed shards are read in blocks of 1 MiB.
+        shuffle: Option<Shuffle>, some(parsed), "full|window:N|shards|none";
+        /// Read CYCLE shards at a time, BLOCK samples (16 if missing) of each in turn [default: 4:16 with a window, else 1]
+        interleave: Option<Interleave>, some(parsed), "CYCLE[:BLOCK]";
+        /// Repeat a cell until its repeats took this long in all [default: 1s in a study or without a number of repeats]
+        ///
+        /// Applies to two repeats or more.
+        least_time: Option<Duration>, some(duration(Duration::ZERO..=MAX_LEAST)), "TIME";
+        /// Repeat until half the 95 % interval of the rate is within this share [default: 5% in a study or without a number of repeats]
+        ///
+        /// Applies to two repeats or more, and for at most five times the least time.
+        interval: Option<f64>, some(share), "SHARE";
         /// Read without decoding
         read_only: bool, flag;
         /// Evict the files from the page cache before each repeat, and verify it
@@ -93,7 +110,7 @@ impl IngestSettings {
         if self.images_per_repeat(0) > MAX_IMAGES {
             return Err(format!("a repeat has more than {} images: give fewer `batches`", group_digits(MAX_IMAGES)));
         }
-        Ok(())
+        self.order().check()
     }
 
     pub fn images_per_repeat(&self, n_samples: u64) -> u64 {
@@ -120,6 +137,15 @@ impl IngestSettings {
         ReadingSettings { cold, io, inflight, readahead }
     }
 
+    pub(super) fn order(&self) -> Order {
+        Order { shuffle: self.shuffle, interleave: self.interleave, seed: self.seed }
+    }
+
+    /// When a cell's rate is known; `is_default` says whether it is to become known if nothing else is asked.
+    pub fn until(&self, is_default: bool) -> Option<Until> {
+        Until::of(self.least_time, self.interval, is_default)
+    }
+
     pub(super) fn cache(&self) -> Cache {
         if self.cold { Cache::Cold } else { Cache::Warm }
     }
@@ -140,4 +166,6 @@ pub struct Plan {
     pub warmups: usize,
     /// Kept rounds.
     pub repeats: usize,
+    /// When more rounds follow.
+    pub until: Option<Until>,
 }

@@ -71,7 +71,7 @@ pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) 
 
 pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observer: Observer<'_>) -> Result<(), Error> {
     let plan = trial.plan;
-    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "repeat" };
+    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "repeat", until: plan.until };
     let n_repeats = (plan.warmups + plan.repeats) * plan.settings.threads.len();
     observer.tell(Event::Planned { images: trial.images_per_repeat().saturating_mul(n_repeats as u64), bytes: 0 });
     let mut levels = Vec::new();

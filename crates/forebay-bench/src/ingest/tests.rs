@@ -25,7 +25,7 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
         ..IngestSettings::default()
     };
     let data = data.to_owned();
-    Plan { settings, data, keys: KeyNames::default(), tier: None, kernel_tier: None, warmups: 0, repeats }
+    Plan { settings, data, keys: KeyNames::default(), tier: None, kernel_tier: None, warmups: 0, repeats, until: None }
 }
 
 /// Measures over `N` images. The opens selected by `hit` fail as if the file did not exist.

@@ -90,7 +90,7 @@ impl<'a> Trial<'a> {
         let settings = &self.plan.settings;
         let n_samples = self.source.n_samples() as u64;
         let wanted = self.images_per_repeat();
-        let dataset = supply::shuffled(Dataset::new(self.source.clone()), settings.seed);
+        let dataset = settings.order().of(Dataset::new(self.source.clone()));
         let dataset = match length {
             Length::Repeat => dataset.repeat(wanted.div_ceil(n_samples.max(1)).max(1)).take(wanted),
             Length::Tuning => dataset.repeat(TUNING_EPOCHS),
@@ -102,6 +102,7 @@ impl<'a> Trial<'a> {
         if settings.mmap {
             mapped = mapped.map_shards();
         }
+        let mapped = settings.order().read(mapped);
         mapped.readers(settings.readers).ignore_errors().batch(settings.batch).prefetch(settings.prefetch)
     }
 
@@ -170,6 +171,11 @@ impl forebay_measure::Trial for Level<'_> {
         count(self.threads as u64, "thread")
     }
 
+    fn rate(repeated: &Repeated) -> Option<(f64, f64)> {
+        let repeat = &repeated.repeat;
+        (repeat.images > 0).then(|| (repeat.wall_s, repeat.images_per_s()))
+    }
+
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
         (Cow::Borrowed(self.trial.source.files()), self.trial.plan.settings.cold)
     }
@@ -195,6 +201,7 @@ impl forebay_measure::Trial for Level<'_> {
             images: stats.n_samples,
             failed: stats.n_failed,
             bytes: stats.bytes_read,
+            requests: Some(stats.n_requests),
             wall_s,
             cpu_s,
             wait_s: stats.wait_ns as f64 / 1e9,

@@ -68,6 +68,8 @@ pub(super) fn cell(
         tried: supply::tried(settled.tuning.as_ref()),
         prefetch: plan.settings.made_ahead() as u64,
         device_prefetch: trial.sent_ahead() as u64,
+        shuffle: plan.settings.shuffle.map(|order| order.to_string()),
+        interleave: plan.settings.interleave.map(|order| order.to_string()),
         output: trial.data.as_ref().map(|data| data.output()),
         medium,
         images_per_s: rate.median,

@@ -12,7 +12,7 @@ use forebay_units::Fnv;
 
 use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
-use crate::supply::{self, ImageChange};
+use crate::supply::{self, ImageChange, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
@@ -32,7 +32,7 @@ pub(super) struct TrainingData {
     spec: ImageSpec,
     change: ImageChange,
     batch: usize,
-    seed: u64,
+    order: Order,
 }
 
 impl TrainingData {
@@ -56,7 +56,7 @@ impl TrainingData {
             spec: spec_of(image),
             change: plan.settings.change(),
             batch: plan.settings.batch,
-            seed: plan.settings.seed,
+            order: plan.settings.order(),
         };
         if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
@@ -161,7 +161,7 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(supply::shuffled(dataset, self.seed).repeat(epochs), self.change, threads, self.batch)
+        self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
     }
 
     /// The held-out samples, or all of another dataset.
@@ -174,7 +174,8 @@ impl TrainingData {
     }
 
     fn made(&self, dataset: Dataset, change: ImageChange, threads: Threads, batch: usize) -> Batched {
-        supply::decoded(dataset, &self.source, self.spec, change).threads(threads).ignore_errors().batch(batch)
+        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec, change));
+        mapped.threads(threads).ignore_errors().batch(batch)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use forebay_checkpoint::Mode;
 use forebay_format::example::KeyNames;
-use forebay_measure::Places;
+use forebay_measure::{Places, Until};
 use forebay_storage::Profile;
 
 use super::settings::TrainSettings;
@@ -44,6 +44,8 @@ pub struct Plan {
     pub warmups: usize,
     /// Kept runs.
     pub repeats: usize,
+    /// When more rounds follow.
+    pub until: Option<Until>,
 }
 
 impl Plan {

@@ -244,7 +244,7 @@ pub(super) fn run_on(
     let mut machine = trial.build(observer)?;
     let baseline = trial.baseline(&mut machine, observer)?;
     let (tuning, auto) = settle_threads(&mut trial, observer)?;
-    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step" };
+    let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step", until: plan.until };
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
     let requests = || trial.data.as_ref().and_then(TrainingData::requests);
     let before = requests();

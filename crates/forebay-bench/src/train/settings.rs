@@ -1,16 +1,18 @@
 //! Settings of a training run, their defaults and contradictions.
 
+use std::time::Duration;
+
 use forebay_checkpoint::{Mode, WhenBehind, format};
 use forebay_measure::value::{
-    bytes, bytes_per_s, flag, integer, io, number, one_of, parsed, seed, some, threads, word,
+    bytes, bytes_per_s, duration, flag, integer, io, number, one_of, parsed, seed, share, some, threads, word,
 };
-use forebay_measure::{Cache, Io, Refused, ThreadCount};
+use forebay_measure::{Cache, Interleave, Io, Kept, MAX_LEAST, Refused, Shuffle, ThreadCount, Until};
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
-use crate::supply::{CROPS, CropKind, ImageChange, ReadingSettings};
+use crate::supply::{CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -85,6 +87,20 @@ forebay_measure::settings! {
         ///
         /// Steps of an emulated accelerator do not depend on I/O: the run's own serve as the baseline, and only 0 is accepted.
         baseline: Option<u64>, some(integer(0..=100_000)), "N";
+        /// Order of the samples: full (random), window:N (interleaved shards, shuffled among N samples), shards (random shards), none
+        ///
+        /// Defaults to full, and to window:1024 for compressed shards. Except with full, uncompressed shards are read in blocks of 1 MiB.
+        shuffle: Option<Shuffle>, some(parsed), "full|window:N|shards|none";
+        /// Read CYCLE shards at a time, BLOCK samples (16 if missing) of each in turn [default: 4:16 with a window, else 1]
+        interleave: Option<Interleave>, some(parsed), "CYCLE[:BLOCK]";
+        /// Repeat a cell until its repeats took this long in all [default: 1s in a study]
+        ///
+        /// Applies to two repeats or more.
+        least_time: Option<Duration>, some(duration(Duration::ZERO..=MAX_LEAST)), "TIME";
+        /// Repeat until half the 95 % interval of the rate is within this share [default: 5% in a study]
+        ///
+        /// Applies to two repeats or more, and for at most five times the least time.
+        interval: Option<f64>, some(share), "SHARE";
         /// Save a checkpoint every N steps
         checkpoint_every: Option<u64>, some(integer(1..=MAX_STEPS)), "N";
         /// When training continues: once the checkpoint is durable (direct), durable in the burst buffer (burst), copied in memory (async)
@@ -95,6 +111,10 @@ forebay_measure::settings! {
         checkpoint_format: Option<&'static str>, some(word(formats())), "NAME" [one: formats()];
         /// Checkpoints to keep in each folder [default: 5]
         keep: Option<usize>, some(integer(1..=1_000_000)), "N";
+        /// Checkpoints to keep in the burst buffer [default: as `keep`]
+        keep_fast: Option<usize>, some(integer(1..=1_000_000)), "N";
+        /// Checkpoints to keep in the last folder [default: as `keep`]
+        keep_slow: Option<usize>, some(integer(1..=1_000_000)), "N";
         /// If earlier checkpoints are unfinished and there is no room: wait, skip this one, or coalesce (replace an older one)
         checkpoint_behind: Option<WhenBehind>, some(one_of(BEHIND)), "WHAT" [one: BEHIND.map(|(name, _)| name)];
         /// Limit draining of the burst buffer, such as 100MB/s; reading back the copy has the same limit
@@ -140,6 +160,13 @@ impl TrainSettings {
         if self.images_per_run(0) > MAX_IMAGES {
             return Err(format!("a run has more than {} images: give fewer `steps`", group_digits(MAX_IMAGES)));
         }
+        if let (true, Some(name)) = (
+            self.synthetic,
+            first_given(&[("shuffle", self.shuffle.is_some()), ("interleave", self.interleave.is_some())]),
+        ) {
+            return Err(format!("a synthetic batch is not read, so `{name}` would have no effect: omit it"));
+        }
+        self.order().check()?;
         self.check_accelerator()
     }
 
@@ -190,6 +217,8 @@ impl TrainSettings {
             ("checkpoint_mode", self.checkpoint_mode.is_some()),
             ("checkpoint_format", self.checkpoint_format.is_some()),
             ("keep", self.keep.is_some()),
+            ("keep_fast", self.keep_fast.is_some()),
+            ("keep_slow", self.keep_slow.is_some()),
             ("checkpoint_behind", self.checkpoint_behind.is_some()),
             ("drain_rate", self.drain_rate.is_some()),
             ("checkpoint_size", self.checkpoint_size.is_some()),
@@ -211,6 +240,7 @@ impl TrainSettings {
             _ if mode == Mode::Direct && self.checkpoint_behind.is_some() => {
                 "a direct save always ends before the next one: omit `checkpoint_behind`"
             }
+            _ if self.keep_fast.is_some() && !has_burst => "`keep_fast` needs a burst buffer: give `burst`",
             _ if self.drain_rate.is_some() && !has_burst => "`drain_rate` needs a burst buffer: give `burst`",
             (_, Some(_), None) => "an emulated accelerator has no state to save: give `checkpoint_size`",
             (_, None, Some(_)) => {
@@ -280,6 +310,15 @@ impl TrainSettings {
         ReadingSettings { cold, io, inflight, readahead }
     }
 
+    pub(super) fn order(&self) -> Order {
+        Order { shuffle: self.shuffle, interleave: self.interleave, seed: self.seed }
+    }
+
+    /// When a cell's rate is known; `is_default` says whether it is to become known if nothing else is asked.
+    pub fn until(&self, is_default: bool) -> Option<Until> {
+        Until::of(self.least_time, self.interval, is_default)
+    }
+
     pub(super) fn cache(&self) -> Cache {
         if self.cold && !self.synthetic { Cache::Cold } else { Cache::Warm }
     }
@@ -298,8 +337,9 @@ impl TrainSettings {
         self.checkpoint_format.unwrap_or(formats()[0])
     }
 
-    pub fn keep(&self) -> usize {
-        self.keep.unwrap_or(KEEP)
+    pub fn kept(&self) -> Kept {
+        let each = self.keep.unwrap_or(KEEP);
+        Kept { slow: self.keep_slow.unwrap_or(each), fast: self.keep_fast.unwrap_or(each) }
     }
 }
 

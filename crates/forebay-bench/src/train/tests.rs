@@ -39,6 +39,7 @@ pub(crate) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
         saves: None,
         warmups: 0,
         repeats: 1,
+        until: None,
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         images: steps.iter().map(|step| step.images).sum(),
         failed: stats.n_failed,
         bytes: stats.bytes_read,
+        requests: around.stats.as_ref().map(|stats| stats.n_requests),
         wall_s,
         wait_s: seconds(Part::Wait),
         copy_s: seconds(Part::Copy),
@@ -45,6 +46,8 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         validate_s,
         other_s: seconds(Part::Other),
         first_wait_s,
+        start_s: steps.first().map(|first| first_ns(first) as f64 / 1e9),
+        start_images: steps.first().map(|first| first.images),
         cpu_s: around.cpu_s,
         au_epoch: seconds(Part::Compute) / (wall_s - validate_s),
         au_steady: (steady_s > 0.0).then(|| seconds(Part::Compute) / steady_s),
@@ -57,6 +60,11 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         stall_time: named(around, &stats.stall_time),
         loss: steps.last().and_then(|step| step.loss).filter(|loss| loss.is_finite()),
     }
+}
+
+/// Until the end of the first step. A save after it is counted to it, but comes later.
+fn first_ns(first: &Step) -> u64 {
+    first.parts.total_ns() - first.parts.ns(Part::Checkpoint)
 }
 
 /// Empty instead of zeros if there were no workers.

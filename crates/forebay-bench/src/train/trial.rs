@@ -94,6 +94,12 @@ impl forebay_measure::Trial for Runs<'_> {
         "training".to_owned()
     }
 
+    fn rate(trained: &Trained) -> Option<(f64, f64)> {
+        let totals = &trained.totals;
+        let rate = totals.steady_images_per_s().unwrap_or_else(|| totals.images_per_s());
+        (totals.images > 0).then_some((totals.wall_s, rate))
+    }
+
     fn files(&self) -> (Cow<'_, [PathBuf]>, bool) {
         let files = self.trial.data.as_ref().map(|data| data.source.files()).unwrap_or_default();
         (Cow::Borrowed(files), self.trial.plan.settings.cache() == Cache::Cold)

@@ -52,6 +52,8 @@ pub(crate) struct Dispatch {
     /// Workers with a lower number are active.
     pub(crate) active: AtomicUsize,
     pub(crate) bytes_read: AtomicU64,
+    /// Requests to the storage.
+    pub(crate) n_requests: AtomicU64,
 }
 
 /// Consecutive positions of the order, each with its slot.
@@ -94,6 +96,7 @@ impl Dispatch {
             failures: Mutex::new(HashMap::new()),
             active: AtomicUsize::new(active),
             bytes_read: AtomicU64::new(0),
+            n_requests: AtomicU64::new(0),
         }
     }
 

@@ -9,6 +9,7 @@ use forebay_units::PathText;
 use memmap2::Mmap;
 
 use super::activity::{Activity, Stopwatch};
+use super::blocks::{Blocks, Span, Taken};
 use super::dispatch::Claim;
 use super::expanded::Expanded;
 use crate::error::SampleError;
@@ -30,6 +31,12 @@ enum Piece {
 pub(crate) enum ShardBytes {
     Expanded(Expanded),
     Mapped(Mmap),
+    /// Part of a shard.
+    Block {
+        /// Where it begins in the shard.
+        start: u64,
+        bytes: Buffer,
+    },
 }
 
 impl ShardBytes {
@@ -37,6 +44,9 @@ impl ShardBytes {
         match self {
             Self::Expanded(shard) => shard.sample(offset, len),
             Self::Mapped(map) => map.get(offset as usize..)?.get(..len),
+            Self::Block { start, bytes } => {
+                bytes.as_slice().get(usize::try_from(offset.checked_sub(*start)?).ok()?..)?.get(..len)
+            }
         }
     }
 }
@@ -80,7 +90,7 @@ impl Parcel {
 }
 
 /// A shard in memory, or why it could not be loaded.
-type Loaded = OnceLock<Result<Arc<ShardBytes>, SampleError>>;
+pub(crate) type Loaded = OnceLock<Result<Arc<ShardBytes>, SampleError>>;
 
 /// The most recently used shards that are in memory completely.
 pub(crate) struct ShardMemory {
@@ -126,7 +136,10 @@ pub(crate) struct Fetcher {
     made: Option<Arc<Cache>>,
     memory: Arc<ShardMemory>,
     mapped: bool,
+    blocks: Option<Arc<Blocks>>,
     open: Vec<(u32, Box<dyn Object>)>,
+    /// Requests to the storage since they were last taken.
+    n_requests: u64,
 }
 
 impl Fetcher {
@@ -136,8 +149,14 @@ impl Fetcher {
         made: Option<Arc<Cache>>,
         memory: Arc<ShardMemory>,
         mapped: bool,
+        blocks: Option<Arc<Blocks>>,
     ) -> Self {
-        Self { source, cache, made, memory, mapped, open: Vec::new() }
+        Self { source, cache, made, memory, mapped, blocks, open: Vec::new(), n_requests: 0 }
+    }
+
+    /// Requests to the storage since the last call.
+    pub(crate) fn take_requests(&mut self) -> u64 {
+        std::mem::take(&mut self.n_requests)
     }
 
     /// Fetches all samples of the parcel's claim; returns the bytes moved from storage.
@@ -157,6 +176,7 @@ impl Fetcher {
             return bytes;
         }
         let bytes = match self.source.index.packing {
+            _ if self.blocks.is_some() => self.fetch_from_blocks(parcel, watch),
             Packing::Files => self.fetch_files(parcel, watch),
             Packing::CompressedTfRecord(how) | Packing::CompressedTar(how) => self.fetch_expanded(parcel, how, watch),
             Packing::Tensor if self.mapped => self.fetch_mapped(parcel, watch),
@@ -196,6 +216,7 @@ impl Fetcher {
 
     fn fetch_files(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
         let n = parcel.claim.samples.len();
+        self.n_requests += n as u64;
         parcel.reserve_buffers(n);
         if n == 1 {
             let outcome = self.fetch_file(parcel.claim.samples[0], &mut parcel.buffers[0], watch);
@@ -251,6 +272,7 @@ impl Fetcher {
         let total: u64 = places.clone().map(|place| place.len).sum();
         parcel.reserve_buffers(number + 1);
         let buffer = &mut parcel.buffers[number];
+        self.n_requests += 1;
         let outcome = self.object(first.file, watch).and_then(|object| {
             watch.enter(Activity::Reading);
             object.read_at(first.offset, total as usize, buffer).map_err(SampleError::from)
@@ -262,6 +284,39 @@ impl Fetcher {
             start += len;
         }
         if outcome.is_ok() { total } else { 0 }
+    }
+
+    /// Takes each sample from its block, which is read if this is its first.
+    fn fetch_from_blocks(&mut self, parcel: &mut Parcel, watch: &mut Stopwatch) -> u64 {
+        let Some(blocks) = self.blocks.clone() else { return 0 };
+        let (index, samples) = (Arc::clone(&self.source.index), std::mem::take(&mut parcel.claim.samples));
+        let mut moved = 0;
+        for sample in &samples {
+            let place = &index.places[*sample as usize];
+            let piece = self.source.check_size(place).and_then(|()| {
+                let (span, bytes) = match blocks.take(*sample) {
+                    Taken::Block(span, bytes) => (span, bytes),
+                    Taken::Alone => (Span::of(place), Arc::default()),
+                };
+                // Another worker may be reading it.
+                watch.enter(Activity::WaitingForBytes);
+                let shard = bytes.get_or_init(|| self.read_block(span, &mut moved, watch).map(Arc::new)).clone()?;
+                Ok(Piece::Shard { shard, offset: place.offset, len: place.len as usize })
+            });
+            parcel.pieces.push(piece);
+        }
+        parcel.claim.samples = samples;
+        moved
+    }
+
+    fn read_block(&mut self, span: Span, moved: &mut u64, watch: &mut Stopwatch) -> Result<ShardBytes, SampleError> {
+        let mut bytes = Buffer::default();
+        self.n_requests += 1;
+        let object = self.object(span.file, watch)?;
+        watch.enter(Activity::Reading);
+        object.read_at(span.offset, span.len as usize, &mut bytes)?;
+        *moved += span.len;
+        Ok(ShardBytes::Block { start: span.offset, bytes })
     }
 
     fn object(&mut self, file: u32, watch: &mut Stopwatch) -> Result<&dyn Object, SampleError> {
@@ -278,7 +333,7 @@ impl Fetcher {
     }
 
     fn fetch_expanded(&mut self, parcel: &mut Parcel, how: tfrecord::Compression, watch: &mut Stopwatch) -> u64 {
-        let mut moved = 0;
+        let (mut moved, mut n_requests) = (0, 0);
         let source = self.source.clone();
         self.fetch_shard(parcel, |file| {
             watch.enter(Activity::Reading);
@@ -286,6 +341,7 @@ impl Fetcher {
             let object = source.storage.open(&source.index.files[file as usize])?;
             object.read_within(tfrecord::EXPANDED_LIMIT, &mut packed)?;
             moved += packed.len() as u64;
+            n_requests += 1;
             watch.enter(Activity::Decoding);
             let expanded = match source.index.packing {
                 Packing::CompressedTar(_) => Expanded::of_spans(packed.as_slice(), how, source.spans_of(file)),
@@ -293,6 +349,7 @@ impl Fetcher {
             };
             expanded.map(ShardBytes::Expanded)
         });
+        self.n_requests += n_requests;
         moved
     }
 

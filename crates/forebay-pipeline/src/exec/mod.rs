@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod ahead;
+pub(crate) mod blocks;
 pub(crate) mod dispatch;
 mod expanded;
 pub(crate) mod fetch;

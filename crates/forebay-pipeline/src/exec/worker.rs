@@ -44,6 +44,7 @@ impl Shared {
     fn fetch(&self, fetcher: &mut Fetcher, parcel: &mut Parcel, watch: &mut Stopwatch) {
         let moved = fetcher.fetch(parcel, watch);
         self.dispatch.bytes_read.fetch_add(moved, Ordering::Relaxed);
+        self.dispatch.n_requests.fetch_add(fetcher.take_requests(), Ordering::Relaxed);
     }
 
     /// Makes and publishes all samples of the parcel.

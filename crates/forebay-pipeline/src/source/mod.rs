@@ -72,7 +72,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    fn new(packing: Packing, files: Vec<PathBuf>, places: Vec<Place>) -> Self {
+    pub(crate) fn new(packing: Packing, files: Vec<PathBuf>, places: Vec<Place>) -> Self {
         let (tables, keys) = (Vec::new(), Keys::default());
         Self { files, places, packing, tables, keys, streamed: None, fingerprint: OnceLock::new() }
     }

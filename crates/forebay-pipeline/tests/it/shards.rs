@@ -9,7 +9,7 @@ use forebay_format::{tar, tensor};
 use forebay_pipeline::{Dataset, PixelShape, Source, TakePixels, Threads};
 use forebay_storage::{Counted, Memory};
 
-use crate::{copied, run};
+use crate::{content, copied, run};
 
 /// Samples `first..last` as TFRecord frames.
 fn records(first: u32, last: u32) -> Vec<u8> {
@@ -54,6 +54,64 @@ fn records_and_tar_samples_come_in_file_order_with_their_labels() {
         let pipeline = copied(Dataset::new(source)).threads(Threads::Fixed(3)).batch(16).prefetch(1);
         assert_eq!(run(&pipeline).concat(), (0..50).collect::<Vec<_>>());
     }
+}
+
+/// A window over interleaved shards, read in blocks.
+fn streamed(source: Source, block: u64) -> forebay_pipeline::Mapped {
+    let dataset = Dataset::new(source).shuffle_groups(3).interleave(3, 2).shuffle_buffer(10, 1);
+    copied(dataset).read_blocks(block)
+}
+
+#[test]
+fn a_window_over_shards_reads_every_block_once_whoever_reads_it() {
+    let shards: Vec<Vec<u8>> = (0..5).map(|i| records(i * 40, (i + 1) * 40)).collect();
+    let (memory, path) = in_memory(&shards, "tfrecord");
+    let counted = Counted::new(memory.clone());
+    let source = Source::discover(Arc::new(memory), &path).unwrap().with_storage(Arc::new(counted.clone()));
+    let block = shards[0].len() as u64 / 4;
+    for (threads, readers) in [(1, 0), (4, 0), (2, 3)] {
+        let before = (counted.counters().read.n(), counted.counters().read.bytes());
+        let pipeline = streamed(source.clone(), block).threads(Threads::Fixed(threads)).readers(readers);
+        let mut all = run(&pipeline.batch(7).prefetch(2)).concat();
+        assert_ne!(all, (0..200).collect::<Vec<_>>());
+        all.sort_unstable();
+        assert_eq!(all, (0..200).collect::<Vec<_>>());
+        let n = counted.counters().read.n() - before.0;
+        assert!((20..=25).contains(&n), "{n} reads of 20 blocks or a few more, as records are cut by none");
+        let bytes: usize = shards.iter().map(Vec::len).sum();
+        assert_eq!(counted.counters().read.bytes() - before.1, bytes as u64, "every byte once");
+    }
+}
+
+#[test]
+fn blocks_change_neither_order_nor_state() {
+    let shards: Vec<Vec<u8>> = (0..4).map(|i| records(i * 20, (i + 1) * 20)).collect();
+    for block in [1, 300, 1 << 20] {
+        let source = source(&shards, "tfrecord");
+        let with = streamed(source.clone(), block).threads(Threads::Fixed(3)).batch(7).prefetch(1);
+        let without = copied(Dataset::new(source).shuffle_groups(3).interleave(3, 2).shuffle_buffer(10, 1)).batch(7);
+        let whole = run(&without).concat();
+        assert_eq!(run(&with).concat(), whole);
+        for steps in 0..=12 {
+            let mut batches = with.iter().unwrap();
+            let mut got: Vec<u32> = batches.by_ref().take(steps).flat_map(|batch| content(&batch.unwrap())).collect();
+            let rest = with.iter_from(&batches.state().unwrap()).unwrap();
+            got.extend(rest.flat_map(|batch| content(&batch.unwrap())));
+            assert_eq!(got, whole, "after {steps} batches, blocks of {block}");
+        }
+    }
+}
+
+#[test]
+fn epochs_and_parts_of_a_dataset_are_whole_with_blocks() {
+    let shards: Vec<Vec<u8>> = (0..4).map(|i| records(i * 20, (i + 1) * 20)).collect();
+    let part = Dataset::new(source(&shards, "tfrecord")).hold_out(15, 7).shuffle_groups(3).interleave(2, 3);
+    let dataset = part.shuffle_buffer(4, 1).repeat(3);
+    let order: Vec<u32> = dataset.order().collect();
+    let pipeline = copied(dataset).read_blocks(400).threads(Threads::Fixed(3)).batch(8).prefetch(1);
+    assert_eq!(run(&pipeline).concat(), order);
+    let tar: Vec<Vec<u8>> = (0..2).map(|i| archive(i * 20, (i + 1) * 20)).collect();
+    assert_eq!(run(&streamed(source(&tar, "tar"), 4096).batch(8)).concat().len(), 40, "tar shards too");
 }
 
 #[test]

@@ -5,13 +5,15 @@
 //! the length of the intact part.
 
 mod cell;
+mod reference;
 mod run;
 mod spec;
 mod written;
 
 pub use cell::StudyCell;
+pub use reference::Reference;
 pub use run::{StudyHead, StudyLine, StudyResumed, StudyRun, TierNote};
 pub use spec::{
-    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
-    StudySpec, TierSpec, WorkloadSpec,
+    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Rule, Scale, Scaled, Step, StudySpec,
+    TierSpec, WorkloadSpec,
 };

@@ -194,6 +194,7 @@ mod tests {
             }],
             references: Vec::new(),
             figures: Vec::new(),
+            limits: Vec::new(),
         };
         StudyHead {
             schema: SCHEMA.to_owned(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::reference::Reference;
 use super::written::Written;
 
 /// Settings or factors by name.
@@ -47,6 +48,9 @@ pub struct StudySpec {
     /// Figures of the report, in order.
     #[serde(default, rename = "figure")]
     pub figures: Vec<FigureSpec>,
+    /// What the study does not have or cannot show, each with the reason, for the report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
 }
 
 /// Scale of a study.
@@ -162,6 +166,9 @@ pub struct DatasetSpec {
     /// Name of the dataset to pack.
     #[serde(default)]
     pub of: Option<String>,
+    /// Maximum size of a packed shard, such as "8MiB"; 128 MiB if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard_size: Option<Scaled<Level>>,
 }
 
 /// A workload file, in YAML of DLIO or TOML of forebay.
@@ -319,40 +326,6 @@ impl std::fmt::Display for Level {
             Self::Number(value) => write!(f, "{value}"),
             Self::Text(value) => f.write_str(value),
         }
-    }
-}
-
-/// A value from a publication, to compare with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Reference {
-    /// Experiment whose cells it applies to.
-    pub experiment: String,
-    /// Metric name; also `speed_up` of the figure's metric, or `stall_speed_up`: how many times shorter a checkpoint's stall is than
-    /// that of a direct save to the same tier.
-    pub metric: String,
-    /// Levels it was measured at.
-    pub at: Levels,
-    /// In the unit of the metric.
-    pub value: f64,
-    /// Relative tolerance of agreement; without one, values are shown and not judged.
-    #[serde(default)]
-    pub within: Option<f64>,
-    /// Relative tolerance above the value, where it differs from that below.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub above: Option<f64>,
-    /// Scale at which it is comparable; every scale if missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Scale>,
-    /// Section, figure or table of the publication.
-    pub source: String,
-}
-
-impl Reference {
-    /// Whether our values at this scale are comparable.
-    pub fn is_of(&self, scale: Scale) -> bool {
-        self.scale.is_none_or(|own| own == scale)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{NEED_ACCELERATORS, TrainCell, TrainTotals};
 use crate::check::Checked;
+use crate::ingest::{bytes_per_request, threads_reading};
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads, Tuning};
@@ -20,6 +21,18 @@ impl TrainCell {
             cell.median(|run| Some(run.images_per_s()))
         })
         .headline();
+    #[allow(missing_docs)]
+    pub const STEADY_IMAGES_PER_S: Metric<Self> =
+        Metric::higher("steady_images_per_s", "images/s, steady state", Unit::Rate("images"), |cell: &Self| {
+            cell.median(TrainTotals::steady_images_per_s)
+        });
+    #[allow(missing_docs)]
+    pub const CHECKPOINT_SHARE: Metric<Self> =
+        Metric::lower("checkpoint_share", "share of checkpoints", Unit::Share, |cell: &Self| {
+            cell.checkpoints.as_ref()?;
+            cell.median(|run| Some(run.checkpoint_s / run.wall_s).filter(|share| share.is_finite()))
+        })
+        .for_programs();
     #[allow(missing_docs)]
     pub const WAIT_S: Metric<Self> =
         Metric::lower("wait_s", "wait", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.wait_s)))
@@ -81,6 +94,7 @@ impl Cell for TrainCell {
     const METRICS: &'static [Metric<Self>] = &[
         Self::WALL_S,
         Self::IMAGES_PER_S,
+        Self::STEADY_IMAGES_PER_S,
         Metric::higher("mb_per_s", "MB/s", Unit::Rate("MB"), |cell: &Self| {
             cell.median(|run| (run.bytes > 0).then(|| run.mb_per_s()))
         }),
@@ -94,6 +108,18 @@ impl Cell for TrainCell {
         Metric::higher("overlap", "overlap", Unit::Share, |cell: &Self| cell.median(|run| run.overlap)),
         Metric::lower("io_cost_s", "cost of I/O", Unit::Seconds, Self::io_cost).signed(),
         Self::NEED_MB_PER_S,
+        Metric::fact("bytes_per_request", "bytes per read", Unit::Bytes, |cell: &Self| {
+            cell.median(|run| bytes_per_request(run.bytes, run.requests))
+        })
+        .for_programs(),
+        Metric::fact("threads_reading", "threads reading, mean", Unit::Named("threads"), |cell: &Self| {
+            cell.median(|run| threads_reading(&run.worker_time, run.wall_s))
+        })
+        .for_programs(),
+        Metric::lower("worker_cpu", "cores used by the workers", Unit::Named("cores"), |cell: &Self| {
+            cell.median(|run| run.on_core_s.map(|s| s / run.wall_s))
+        })
+        .for_programs(),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
         }),
@@ -105,6 +131,7 @@ impl Cell for TrainCell {
         }),
         Self::NOT_SAVED,
         Self::CHECKPOINT_S,
+        Self::CHECKPOINT_SHARE,
         Self::STALL_S,
         Self::DRAIN_AFTER_S,
     ];
@@ -118,6 +145,8 @@ impl Cell for TrainCell {
             .flag("synthetic", self.synthetic.then_some(true))
             .integer("threads", is_read.then_some(self.threads))
             .integer("prefetch", is_read.then_some(self.prefetch))
+            .text("shuffle", self.shuffle.as_deref())
+            .text("interleave", self.interleave.as_deref())
             .flag("threads_auto", self.threads_auto.then_some(true))
             .integer("device_prefetch", (self.device_prefetch > 0).then_some(self.device_prefetch))
             .text("model", self.model.as_deref())

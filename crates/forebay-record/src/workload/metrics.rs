@@ -11,6 +11,11 @@ use crate::{Cell, CheckpointPlace, Disturbed, Levels, Medium, Remarks, Step};
 /// Metrics that code refers to; their labels describe them.
 impl WorkloadCell {
     #[allow(missing_docs)]
+    pub const DLIO_MIB_PER_S: Metric<Self> =
+        Metric::higher("dlio_mib_per_s", "as DLIO counts", Unit::Rate("MiB"), |cell: &Self| {
+            cell.median(|run| run.dlio_mib_per_s)
+        });
+    #[allow(missing_docs)]
     pub const AU_EPOCH: Metric<Self> =
         Metric::higher("au_epoch", "AU, whole epoch", Unit::Share, |cell: &Self| cell.median(|run| run.au_epoch))
             .headline()
@@ -54,9 +59,7 @@ impl Cell for WorkloadCell {
             cell.median(|run| Some(run.first_batch_s))
         }),
         Self::BARRIER_S,
-        Metric::higher("dlio_mib_per_s", "as DLIO counts", Unit::Rate("MiB"), |cell: &Self| {
-            cell.median(|run| run.dlio_mib_per_s)
-        }),
+        Self::DLIO_MIB_PER_S,
         Metric::higher("dlio_samples_per_s", "as DLIO counts", Unit::Rate("samples"), |cell: &Self| {
             cell.median(|run| run.dlio_samples_per_s)
         }),

@@ -230,7 +230,8 @@ impl<'a> All<'a> {
         let ratio = stall::speed_up(run, cell).map(|ratio| format!(", {} shorter than direct", times(ratio)));
         let text = format!("{}: {}{}", level::all(&cell.factors), brief_seconds(median), ratio.unwrap_or_default());
         let tip = Tip::of(cell, text).with("metric", TrainCell::STALL_S.info.name).with("value", median);
-        let theirs = stall::published(run, self.context.published, cell).filter(|ratio| *ratio > 0.0);
+        let theirs = stall::published(run, self.context.published, cell).map(|row| row.reference.value);
+        let theirs = theirs.filter(|ratio| *ratio > 0.0);
         let published = theirs.zip(stall::direct(run, cell)).and_then(|(ratio, direct)| {
             let at = direct.value(&TrainCell::STALL_S)? / ratio;
             let (times, at_s) = (given(ratio), brief_seconds(at));

@@ -36,14 +36,14 @@ mod tuning;
 mod utilisation;
 mod workers;
 
-use forebay_record::{Cell, FigureKind, FigureSpec, IngestCell, StudyCell};
+use forebay_record::{Cell, FigureKind, FigureSpec, IngestCell, StudyCell, TrainCell};
 
 use crate::axis::Scale;
 use crate::basis;
 use crate::data::{Data, Value};
 use crate::grid::{Grid, MAX_GROUPS, kept, wanted};
 use crate::markup::Markup;
-use crate::number::{quantity, tick};
+use crate::number::{distinct, quantity, tick};
 use crate::published::Published;
 use crate::run::Run;
 use crate::svg::{Anchor, Area, Canvas, Tip};
@@ -56,6 +56,9 @@ use self::groups::{Bar, Groups};
 pub(crate) use self::legend::Key;
 use self::pen::{Line, Pen, Point};
 use self::plot::{Panel, Plot, around, both};
+
+/// Emulated step times that are named.
+const MAX_INPUTS: usize = 6;
 
 type Make = fn(&Context<'_>) -> Drawn;
 
@@ -113,7 +116,8 @@ impl Context<'_> {
     fn published_for(&self, cell: &StudyCell, metric: &str) -> Option<&Published<'_>> {
         let is_of =
             |row: &&Published<'_>| row.reference.metric == metric && row.cell.is_some_and(|of| std::ptr::eq(of, cell));
-        self.published.iter().find(is_of)
+        // Words have no place on an axis.
+        self.published.iter().filter(|row| row.reference.says.is_none()).find(is_of)
     }
 }
 
@@ -180,7 +184,24 @@ pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'sta
         (drawn.caption, drawn.judged) = (said.caption, said.judged);
         drawn.remarks.push(format!("{} Drawn faint: {}.", basis::LEGEND, disturbed.join("; ")));
     }
+    drawn.remarks.extend(inputs(context));
     (kind, drawn)
+}
+
+/// That run times follow from emulated step times, where a figure shows run times.
+fn inputs(context: &Context<'_>) -> Option<String> {
+    let is_of_times = matches!(context.spec.kind, FigureKind::Bars | FigureKind::Time | FigureKind::Checkpoints);
+    let cells = context.measured::<TrainCell>();
+    let mut steps = distinct(cells.iter().filter_map(|(_, cell)| cell.accelerator.as_deref()));
+    let more = steps.len().saturating_sub(MAX_INPUTS);
+    steps.truncate(MAX_INPUTS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (is_of_times && !steps.is_empty()).then(|| {
+        format!(
+            "Computing is an input here, not a measurement ({}{more}): only what is added to it was measured.",
+            steps.join(", ")
+        )
+    })
 }
 
 fn drawn(context: &Context<'_>) -> (&'static str, Drawn) {

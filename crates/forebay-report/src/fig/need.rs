@@ -2,7 +2,7 @@
 
 use forebay_record::{Levels, NEED_ACCELERATORS, StudyCell, TrainCell};
 
-use crate::number::{bytes, given, listed};
+use crate::number::{bytes, distinct, given, listed};
 use crate::palette::N_HUES;
 use crate::run::differing;
 
@@ -52,15 +52,29 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     legend.extend((!published.is_empty()).then(|| Key::marker("pub", 3, "published")));
     Drawn {
         data: data(&needs),
-        reading: finding(&needs, &published)
-            + " This is the measured rate of one accelerator that never waits, times the bytes read per image, times the \
-               number of accelerators. Prefetched data that was not trained on counts too, so short runs give slightly high \
-               values. Both axes are logarithmic.",
+        reading: format!(
+            "{} {}, times the bytes read per image, times the number of accelerators. Prefetched data that was not trained \
+             on counts too, so short runs give slightly high values. Both axes are logarithmic.",
+            finding(&needs, &published),
+            rate_of_one(&needs)
+        ),
         remarks,
         legend,
         pictures: both(&context.spec.title, |canvas| plot(canvas, &shown, &published)),
         is_open: true,
         ..Drawn::default()
+    }
+}
+
+/// Where the rate of one accelerator comes from.
+fn rate_of_one(needs: &[Need<'_>]) -> String {
+    let emulated = needs.iter().filter_map(|need| need.cell.measured_one::<TrainCell>()?.accelerator.as_deref());
+    match distinct(emulated).as_slice() {
+        [] => "This is the measured rate of one accelerator that never waits".to_owned(),
+        steps => format!(
+            "This is the rate that follows from the emulated step time ({}), which is an input and not measured",
+            steps.join(", ")
+        ),
     }
 }
 

@@ -15,11 +15,19 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if rows.is_empty() {
         return Drawn::nothing("The study names no published value for this table.");
     }
+    let calibrated = rows.iter().filter(|row| row.is_calibrated).count();
     let judged = rows.iter().filter(|row| matches!(row.agreement(), Agreement::Agrees | Agreement::Differs)).count();
     let agree = rows.iter().filter(|row| row.agreement() == Agreement::Agrees).count();
     Drawn {
-        data: published::table(rows.into_iter()),
+        data: published::table(rows.iter().copied()),
         caption: if judged > 0 { format!("{agree} of {judged} agree within their tolerance.") } else { String::new() },
+        reading: match calibrated {
+            0 => String::new(),
+            n => format!(
+                "{n} of {} values are calibrated: the emulation was given them, so they show that it works and nothing else.",
+                rows.len()
+            ),
+        },
         is_table: true,
         ..Drawn::default()
     }

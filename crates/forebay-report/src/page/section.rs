@@ -40,6 +40,10 @@ pub(super) fn write(page: &mut Markup, section: &Section<'_>, level: usize) {
         page.close("div");
         cut(page, section.references.len(), MAX_CELLS);
     }
+    if !section.run.spec().limits.is_empty() {
+        heading(page, level, "What this study does not show");
+        list(page, "limits", &section.run.spec().limits);
+    }
     surroundings(page, section, level);
 }
 

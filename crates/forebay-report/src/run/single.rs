@@ -68,6 +68,7 @@ fn spec(step: Step, title: String, figures: Vec<FigureSpec>) -> StudySpec {
         experiments: vec![experiment],
         references: Vec::new(),
         figures,
+        limits: Vec::new(),
     }
 }
 

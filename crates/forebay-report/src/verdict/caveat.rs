@@ -11,7 +11,7 @@ use crate::environment::progress;
 use crate::failures;
 use crate::level;
 use crate::limit::Place;
-use crate::number::{distinct, listed, percent, was};
+use crate::number::{brief_seconds, distinct, listed, percent, was};
 use crate::order::Order;
 use crate::rated;
 use crate::run::Run;
@@ -23,6 +23,9 @@ const WIDE_SPREAD: f64 = 0.10;
 const MAX_WARNINGS: usize = 6;
 
 const MAX_DISTURBED: usize = 6;
+
+/// Rates from less time than this depend on when it began.
+const SHORT_S: f64 = 1.0;
 
 const MAX_ACCELERATORS: usize = 8;
 
@@ -40,6 +43,7 @@ pub(super) fn caveats(run: &Run<'_>, places: &[Place<'_>]) -> Vec<String> {
         accelerator(run),
         few_cores(run, places),
         once(run),
+        short(run),
         spread(run),
         quick(run),
         of_another_scale(run),
@@ -220,6 +224,24 @@ fn once(run: &Run<'_>) -> Option<String> {
         _ => format!("; differences of up to {} may be noise", percent(run.noise())),
     };
     Some(format!("{which}{so}."))
+}
+
+/// Cells whose repeats together took less than a second.
+fn short(run: &Run<'_>) -> Option<String> {
+    let ingested = run.cells_of::<IngestCell>().map(|(_, cell)| cell.samples.iter().map(|one| one.wall_s).sum());
+    let trained = run.cells_of::<TrainCell>().map(|(_, cell)| match cell.samples.as_slice() {
+        [] => cell.totals.wall_s,
+        runs => runs.iter().map(|one| one.wall_s).sum::<f64>(),
+    });
+    let all: Vec<f64> = ingested.chain(trained).collect();
+    let short: Vec<f64> = all.iter().copied().filter(|s| *s < SHORT_S).collect();
+    let least = brief_seconds(short.iter().copied().reduce(f64::min)?);
+    Some(match (all.len(), short.len()) {
+        (1, _) => format!("The measurement took {least}: too short for a rate to rely on."),
+        (n, some) if n == some => format!("Every cell was measured for less than a second (the shortest for {least})."),
+        (_, 1) => format!("1 cell was measured for less than a second ({least})."),
+        (_, some) => format!("{some} cells were measured for less than a second (the shortest for {least})."),
+    })
 }
 
 fn spread(run: &Run<'_>) -> Option<String> {

@@ -79,7 +79,10 @@ pub(crate) fn shorter(run: &Run<'_>, published: &[Published<'_>], cells: &[&Stud
     });
     let sentence = |(cell, ratio): (&StudyCell, f64)| {
         let theirs = theirs(cell)
-            .map(|value| format!(" (published: {}×{})", given(value), if ratio < 1.0 { " shorter" } else { "" }))
+            .map(|row| {
+                let shorter = if ratio < 1.0 { " shorter" } else { "" };
+                format!(" ({}: {}×{shorter})", row.word(), given(row.reference.value))
+            })
             .unwrap_or_default();
         let stall = |cell: &StudyCell| stall::stall_s(cell).map_or("–".to_owned(), brief_seconds);
         let direct = stall::direct(run, cell).map(&stall).unwrap_or_default();

@@ -3,6 +3,7 @@
 //!
 //! Rules over the record make every sentence; where the record does not hold what a sentence needs, it is not said.
 
+mod agreement;
 mod alike;
 mod caveat;
 mod checkpoint;
@@ -15,14 +16,12 @@ pub(crate) use checkpoint::shorter as shorter_stalls;
 pub(crate) use train::limit_name;
 pub(crate) use workload::of_group as of_processes;
 
-use forebay_record::{
-    CheckpointCell, IngestCell, Inspection, ProbeCell, Reference, SPEED_UP, StudyCell, TrainCell, WorkloadCell,
-};
+use forebay_record::{CheckpointCell, IngestCell, Inspection, ProbeCell, SPEED_UP, StudyCell, TrainCell, WorkloadCell};
 use forebay_units::count;
 
 use crate::limit::{Limit, Place, places};
 use crate::number::{capital, given, listed, percent, quantity, times};
-use crate::published::{self, Agreement, Published};
+use crate::published::{self, Published};
 use crate::run::Run;
 use crate::tuned;
 
@@ -63,7 +62,8 @@ fn judged(whole: &Run<'_>, run: &Run<'_>, (all, published): (&[Published<'_>], &
         || run.cells_of::<CheckpointCell>().next().is_some()
         || run.cells_of::<WorkloadCell>().next().is_some();
     findings.extend(probe::findings(run, places.is_empty() && !others));
-    findings.extend(agreement(all));
+    findings.extend(agreement::explained(published));
+    findings.extend(agreement::agreement(all));
     Verdict { headline: headline(whole, run, &places), findings, caveats: caveat::caveats(whole, &places) }
 }
 
@@ -210,19 +210,22 @@ fn scaling(places: &[Place<'_>], published: &[Published<'_>]) -> Vec<String> {
         let of = |row: &&Published<'_>| {
             row.reference.metric == SPEED_UP.name && row.cell.is_some_and(|cell| std::ptr::eq(cell, place.best.0))
         };
-        published.iter().find(of).map(|row| row.reference)
+        published.iter().find(of)
     };
-    let mut scaled: Vec<(&Place<'_>, f64, Option<&Reference>)> =
+    let mut scaled: Vec<(&Place<'_>, f64, Option<&Published<'_>>)> =
         places.iter().filter_map(|place| Some((place, place.speed_up()?, theirs(place)))).collect();
-    scaled.sort_by_key(|(place, _, theirs)| (theirs.is_none(), !place.read_only));
-    let judged = |theirs: &Option<&Reference>| theirs.is_some_and(|reference| reference.within.is_some());
+    // What could have come out otherwise comes before what was put in.
+    let rank = |theirs: Option<&Published<'_>>| theirs.map_or(2, |row| u8::from(row.is_calibrated));
+    scaled.sort_by_key(|(place, _, theirs)| (rank(*theirs), !place.read_only));
+    let judged = |theirs: &Option<&Published<'_>>| theirs.is_some_and(|row| row.reference.within.is_some());
     if scaled.iter().any(|(_, _, theirs)| judged(theirs)) {
         scaled.retain(|(_, _, theirs)| judged(theirs));
     }
-    let sentence = |(place, speed_up, theirs): (&Place<'_>, f64, Option<&Reference>)| {
+    let sentence = |(place, speed_up, theirs): (&Place<'_>, f64, Option<&Published<'_>>)| {
         let (first, best) = (place.first.1, place.best.1);
         let what = if place.read_only { "read only" } else { "decoded" };
-        let theirs = theirs.map(|reference| format!(" (published: {}×)", given(reference.value))).unwrap_or_default();
+        let theirs =
+            theirs.map(|row| format!(" ({}: {}×)", row.word(), given(row.reference.value))).unwrap_or_default();
         let (with, over) = (threads(best.threads), threads(first.threads));
         let fed = format!("{} fed {} images/s {what}", place.full_name(), quantity(best.images_per_s));
         match place.speed_up_interval().filter(|interval| interval.includes_one()) {
@@ -292,63 +295,4 @@ fn ceilings(places: &[Place<'_>]) -> Option<String> {
         )
     });
     Some([reached, exceeded].into_iter().flatten().collect::<Vec<_>>().join(" "))
-}
-
-/// A published value counts once, whatever the number of cells it was set beside.
-fn agreement(published: &[Published<'_>]) -> Option<String> {
-    let mut rows: Vec<(&Published<'_>, Agreement)> = Vec::new();
-    for row in published {
-        match rows.iter_mut().find(|(known, _)| std::ptr::eq(known.reference, row.reference)) {
-            Some(known) if row.agreement() == Agreement::Differs => *known = (row, Agreement::Differs),
-            Some(_) => {}
-            None => rows.push((row, row.agreement())),
-        }
-    }
-    let n = |wanted: Agreement| rows.iter().filter(|(_, agreement)| *agreement == wanted).count();
-    let judged = n(Agreement::Agrees) + n(Agreement::Differs);
-    if rows.is_empty() {
-        return None;
-    }
-    let mut text = match (judged, n(Agreement::Agrees)) {
-        (0, _) => "No published value could be judged".to_owned(),
-        (1, 1) => "The one published value that was judged agrees within its tolerance".to_owned(),
-        (1, _) => "The one published value that was judged differs: ".to_owned(),
-        (_, agree) => format!("{agree} of {judged} published values agree within their tolerance"),
-    };
-    let apart: Vec<String> =
-        rows.iter().filter(|(_, agreement)| *agreement == Agreement::Differs).map(|(row, _)| apart(row)).collect();
-    if !apart.is_empty() {
-        text.push_str(match apart.len() {
-            _ if judged == 1 => "",
-            1 => "; this one differs: ",
-            _ => "; these differ: ",
-        });
-        text.push_str(&listed(&apart[..apart.len().min(3)]));
-        if apart.len() > 3 {
-            text.push_str(&format!(", and {} more", apart.len() - 3));
-        }
-    }
-    for (wanted, word) in [
-        (Agreement::NotJudged, "not judged"),
-        (Agreement::NotMeasured, "not measured"),
-        (Agreement::Disturbed, "disturbed"),
-        (Agreement::CannotTell, "measured once (inconclusive)"),
-    ] {
-        if n(wanted) > 0 {
-            text.push_str(&format!("; {} {word}", n(wanted)));
-        }
-    }
-    let beside = match published.len() {
-        n if n == rows.len() => String::new(),
-        n => format!(" The table has {n} rows, one for each cell that is compared with a value."),
-    };
-    Some(text + "." + &beside)
-}
-
-fn apart(row: &Published<'_>) -> String {
-    let at = &row.name;
-    let metric = &row.reference.metric;
-    let ours = row.ours.map_or("–".to_owned(), crate::metric::show(metric));
-    let theirs = crate::metric::published(metric, row.reference.value);
-    format!("{at} ({}: {ours} against {theirs})", crate::metric::name(metric))
 }

@@ -112,7 +112,8 @@ pub(super) fn of_prefetch(run: &Run<'_>) -> Option<String> {
     let with = capital(&widest.with);
     let it = if widest.with == "with prefetch" { "with it" } else { &widest.with };
     Some(if widest.is_same() {
-        format!("{with} the run time is the same for every {}, within {within}.", widest.differ_in())
+        let given = prefetch::Given::of(&cells).map(|given| given.brief()).unwrap_or_default();
+        format!("{with} the run time is the same for every {}, within {within}{given}.", widest.differ_in())
     } else if widest.is_open() {
         format!("{with} run times differ by {within}, which is within the noise of single runs.")
     } else if let Some(later) = widest.same_after_first() {
@@ -370,16 +371,17 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
 fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
     let best = |wanted: bool| {
         let rates = cells.iter().filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s > 0.0);
-        rates.max_by(|a, b| a.1.images_per_s.total_cmp(&b.1.images_per_s))
+        rates.max_by(|a, b| a.1.comparable_images_per_s().total_cmp(&b.1.comparable_images_per_s()))
     };
     let (memory, real) = (best(true)?, best(false)?);
-    let ratio = real.1.images_per_s / memory.1.images_per_s;
+    let (of_real, of_memory) = (real.1.comparable_images_per_s(), memory.1.comparable_images_per_s());
+    let ratio = of_real / of_memory;
     let size = real.1.bytes_per_image().map(|bytes| format!(" of {}", crate::number::bytes(bytes.round() as u64)));
     Some(format!(
-        "Training reached {} images/s on synthetic batches; on real images{} it reached at best {} ({}), {} of that.",
-        quantity(memory.1.images_per_s),
+        "After its first step, training reached {} images/s on synthetic batches; on real images{} it reached at best {} ({}), {} of that.",
+        quantity(of_memory),
         size.unwrap_or_default(),
-        quantity(real.1.images_per_s),
+        quantity(of_real),
         level::all(&real.0.factors),
         percent(ratio)
     ))

@@ -126,6 +126,69 @@ fn a_single_published_value_that_differs_is_not_said_to_agree() {
 }
 
 #[test]
+fn values_that_an_emulation_was_built_from_are_calibrated_and_never_agree() {
+    let mut lines = chien::lines(USUAL);
+    let all = lines[0]["spec"]["reference"].clone();
+    let found = |lines: &mut Vec<Value>, put_in: &[usize], free: &[usize]| {
+        let with = |i: &usize, calibrated: Value| {
+            let mut reference = all[*i].clone();
+            reference["calibrated"] = calibrated;
+            reference
+        };
+        let put_in = put_in.iter().map(|i| with(i, json!("the device has this rate")));
+        let free = free.iter().map(|i| with(i, Value::Null));
+        lines[0]["spec"]["reference"] = put_in.chain(free).collect();
+        report(&[plain::named_text("study", &chien::jsonl(lines))])["runs"][0].clone()
+    };
+    let said =
+        |run: &Value| run["verdict"]["findings"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+    let run = found(&mut lines, &[0, 7], &[2]);
+    assert_eq!(
+        said(&run),
+        "The one published value that was judged and is not calibrated agrees within its tolerance. 2 are calibrated: our \
+         values follow from what the emulation was given and prove nothing; this one was not reached: lustre (sequential \
+         write, MB/s: 870 against 991.914)."
+    );
+    let words: Vec<&str> =
+        run["references"].as_array().unwrap().iter().map(|row| row["agreement"].as_str().unwrap()).collect();
+    assert_eq!(words, ["calibrated", "calibrated, not reached", "agrees"]);
+    assert_eq!(run["references"][0]["note"], "Calibrated: the device has this rate.");
+    let only = said(&found(&mut lines, &[0], &[]));
+    assert!(only.starts_with("No published value could be judged that is not calibrated. 1 is calibrated: "), "{only}");
+    for tier in lines[0]["tiers"].as_array_mut().unwrap() {
+        tier["kind"] = json!("device");
+    }
+    let real = found(&mut lines, &[0, 7], &[2]);
+    assert!(said(&real).starts_with("2 of 3 published values agree within their tolerance"), "{}", said(&real));
+}
+
+#[test]
+fn ranges_words_and_reasons_of_published_values_are_said() {
+    let mut lines = chien::lines(USUAL);
+    let reference = |value: f64, to: f64| {
+        json!({
+            "experiment": "ingest", "metric": "efficiency", "at": {"tier": "ssd", "threads": 8, "read_only": false},
+            "value": value, "to": to, "within": 0.05, "says": "unfavorable", "because": "The cores decide.", "source": "V.A",
+        })
+    };
+    let mut said = |value: f64, to: f64| {
+        lines[0]["spec"]["reference"] = json!([reference(value, to)]);
+        lines[0]["spec"]["limits"] = json!(["No Lustre."]);
+        let runs = [plain::named_text("study", &chien::jsonl(&lines))];
+        assert!(page_of(&runs).contains("What this study does not show") && page_of(&runs).contains("No Lustre."));
+        assert!(text(&runs).contains("not shown: No Lustre."));
+        let run = report(&runs)["runs"][0].clone();
+        assert_eq!(run["limits"], json!(["No Lustre."]));
+        let findings = run["verdict"]["findings"].as_array().unwrap().clone();
+        findings[findings.len() - 2].as_str().unwrap().to_owned()
+    };
+    let differs = said(0.01, 0.5);
+    assert!(differs.contains("differs from the published value, unfavorable (V.A). The cores decide."), "{differs}");
+    let agrees = said(0.01, 0.99);
+    assert!(agrees.contains("agrees with the published value, unfavorable"), "{agrees}");
+}
+
+#[test]
 fn a_gain_within_the_noise_is_called_no_clear_gain() {
     let mut record = plain::ingest(Plan { repeats: 3, ..USUAL });
     record["cells"].as_array_mut().unwrap().truncate(2);

@@ -63,7 +63,7 @@ mod tests {
     fn planned(with: &[(&str, &str)]) -> Plan {
         let work = work(with);
         work.check().unwrap();
-        let places = Places { slow: Place::new("slow"), fast: None, keep: 5 };
+        let places = Places { slow: Place::new("slow"), fast: None, keep: forebay_measure::Kept::in_each(5) };
         let on = StepContext { saves: Some(places), repeats: 3, ..StepContext::default() };
         plan(settings(&work), &work, on).unwrap()
     }

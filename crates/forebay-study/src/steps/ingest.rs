@@ -22,6 +22,7 @@ pub(super) fn run(
         kernel_tier: on.kernel,
         warmups: on.warmups,
         repeats: on.repeats,
+        until: settings.until(true),
     };
     let record = ingest::run(&plan, record(), observer)?;
     let notes = record.notes;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use forebay_bench::checkpoint::CheckpointSettings;
 use forebay_bench::ingest::IngestSettings;
 use forebay_bench::train::{KEEP, TrainSettings};
-use forebay_measure::{EXTRA_REPEATS, Observer, Refused, Setting, Settings, Takes, spelled, value};
+use forebay_measure::{EXTRA_REPEATS, Kept, Observer, Refused, Setting, Settings, Takes, spelled, value};
 use forebay_probe::ProbeSettings;
 use forebay_record::{Environment, Level, Measured, Record, Step};
 use forebay_storage::Profile;
@@ -233,8 +233,8 @@ impl<'a> Steps<'a> {
     /// `None` if the cell saves no checkpoints.
     fn checkpoint_dirs(&self, cell: &CellPlan) -> Result<Option<CheckpointDirs>, Failed> {
         let keep = match &cell.work.task {
-            Task::Train(settings) => settings.keep(),
-            _ => KEEP,
+            Task::Train(settings) => settings.kept(),
+            _ => Kept::in_each(KEEP),
         };
         let make = |route| CheckpointDirs::make(&self.places, &route, keep, self.find_placement);
         cell.work.route().map(make).transpose()

@@ -62,6 +62,7 @@ fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: StepContext) -> Pla
         saves: on.saves.map(|places| Saves { places, resume: false }),
         warmups: on.warmups,
         repeats: on.repeats,
+        until: settings.until(true),
     }
 }
 
@@ -79,7 +80,8 @@ pub(crate) fn state_bytes(settings: &TrainSettings) -> u64 {
 
 /// Peak number of checkpoints on a tier.
 pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
-    let kept = settings.keep() as u64 + 1;
+    let kept = settings.kept();
+    let kept = kept.slow.max(kept.fast) as u64 + 1;
     match settings.length() {
         Length::Steps(_) => kept.min(n_saves(settings, 0)),
         Length::Epochs(_) => kept,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use forebay_bench::checkpoint::{CheckpointSettings, Plan};
-use forebay_measure::{Places, spelled};
+use forebay_measure::{Kept, Places, spelled};
 use forebay_units::PathText;
 
 use super::{PlaceArgs, files};
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let (places, notes) = args.at.places()?;
-    let plan = args.plan(Places { keep: 1, ..places })?;
+    let plan = args.plan(Places { keep: Kept::in_each(1), ..places })?;
     // It works in its own subfolder; the record may be in the same folder, but not in a checkpoint.
     args.json.json.as_deref().map_or(Ok(()), files::check_outside)?;
     let json = args.json.target([])?;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use forebay_checkpoint::Tier;
-use forebay_measure::{Place, Places};
+use forebay_measure::{Kept, Place, Places};
 use forebay_storage::Profile;
 use forebay_units::PathText;
 
@@ -97,20 +97,24 @@ impl PlaceArgs {
             notes.extend(more);
             place
         });
-        Ok((Places { slow, fast, keep: usize::MAX }, notes))
+        Ok((Places { slow, fast, keep: Kept::in_each(usize::MAX) }, notes))
     }
 
     /// The tiers of a command that keeps `keep` checkpoints on each, and the file of its result.
     fn open(&self, json: &JsonArgs, keep: usize) -> Result<(Vec<Tier>, Json)> {
         self.folders.check()?;
         let json = json.target(self.folders.dirs())?;
-        Ok((Places { keep, ..self.places()?.0 }.tiers(), json))
+        Ok((Places { keep: Kept::in_each(keep), ..self.places()?.0 }.tiers(), json))
     }
 }
 
 impl FolderArgs {
     fn bare(&self) -> Places {
-        Places { slow: Place::new(&self.dir), fast: self.burst_dir.as_ref().map(Place::new), keep: usize::MAX }
+        Places {
+            slow: Place::new(&self.dir),
+            fast: self.burst_dir.as_ref().map(Place::new),
+            keep: Kept::in_each(usize::MAX),
+        }
     }
 
     /// Refuses folders that are missing, that are checkpoints, or that contain one another.

@@ -3,12 +3,13 @@
 //! DLIO leaves out the first step of every epoch, and with it the first loads of all its readers. Its files are enough to
 //! include them: `<rank>_output.json` has every step, `per_epoch_stats.json` (one file, or `<rank>_…` per rank) the clock.
 
+mod campaign;
 mod cell;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use forebay_record::{AnyRecord, Environment, Record};
 use forebay_report::NamedRun;
 use forebay_units::PathText;
@@ -24,11 +25,25 @@ const DEPTH: usize = 4;
 const BARRIERS: &str =
     "DLIO does not time barriers or count bytes: barriers are part of the other time, and bytes moved are unknown";
 
-/// Reads the results in a folder, or in its only subfolder with results.
+/// Reads the results in a folder or below it: one run as a record, several as the cells of a campaign.
 pub(super) fn read(dir: &Path) -> Result<NamedRun> {
-    let folder = find(dir)?;
+    let mut found = Vec::new();
+    search(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
+    found.sort();
+    match found.as_slice() {
+        [] => bail!(
+            "{}: not an output folder of DLIO: no summary.json, <rank>_output.json or per_epoch_stats.json, here or in a \
+             hydra_log below",
+            dir.escaped()
+        ),
+        [one] => read_one(one),
+        several => read_all(dir, several),
+    }
+}
+
+fn read_one(folder: &Path) -> Result<NamedRun> {
     let name = folder.escaped().into_owned();
-    let (files, unread) = texts(&folder)?;
+    let (files, unread) = texts(folder)?;
     let run = read_run(&files).with_context(|| format!("cannot show {name}"))?;
     let cell = cell::of(&run);
     let mut record = Record::new(Vec::new(), environment(&run));
@@ -39,22 +54,31 @@ pub(super) fn read(dir: &Path) -> Result<NamedRun> {
     Ok(NamedRun { name, record: AnyRecord::Workload(record) })
 }
 
-fn find(dir: &Path) -> Result<PathBuf> {
-    let mut found = Vec::new();
-    search(dir, DEPTH, &mut found).with_context(|| format!("cannot read {}", dir.escaped()))?;
-    found.sort();
-    match found.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => bail!(
-            "{}: not an output folder of DLIO: no summary.json, <rank>_output.json or per_epoch_stats.json, here or in a \
-             hydra_log below",
-            dir.escaped()
-        ),
-        several => {
-            let names: Vec<String> = several.iter().map(|folder| format!("\n  {}", folder.escaped())).collect();
-            Err(anyhow!("{}: results of several runs; choose one:{}", dir.escaped(), names.concat()))
-        }
+/// One folder that cannot be read is a failed cell; it does not hide the others.
+fn read_all(dir: &Path, folders: &[PathBuf]) -> Result<NamedRun> {
+    let mut parts = Vec::new();
+    for folder in folders {
+        let read = texts(folder).and_then(|(files, unread)| Ok((read_run(&files)?, unread)));
+        parts.push(match read {
+            Ok((run, unread)) => campaign::Part {
+                folder: folder.clone(),
+                environment: environment(&run),
+                notes: unread.into_iter().chain(run.odd.iter().cloned()).collect(),
+                cell: Ok(cell::of(&run)),
+            },
+            Err(error) => campaign::Part {
+                folder: folder.clone(),
+                environment: Environment::default(),
+                notes: Vec::new(),
+                cell: Err(format!("{error:#}")),
+            },
+        });
     }
+    if let (Some(first), true) = (parts.first(), parts.iter().all(|part| part.cell.is_err())) {
+        let why = first.cell.as_ref().err().cloned().unwrap_or_default();
+        bail!("{}: none of {} results can be shown; the first: {why}", dir.escaped(), parts.len());
+    }
+    Ok(campaign::of(dir, parts))
 }
 
 fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -5,6 +5,7 @@ mod dry_run;
 mod run;
 pub(crate) mod samples;
 mod show;
+mod slurm;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Show(show::Args),
     /// Run or resume a study; writes a record of every cell and a report
     Run(run::Args),
+    /// Print a Slurm job script that runs a whole study on one node
+    Slurm(slurm::Args),
 }
 
 pub(crate) fn run(command: Command) -> Result<Outcome> {
@@ -34,6 +37,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
         Command::List => show::list(),
         Command::Show(args) => show::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Slurm(args) => slurm::run(&args),
     }
 }
 

@@ -101,7 +101,7 @@ fn write_page(out: &Path) -> Result<(PathBuf, String)> {
     Ok((page, summary))
 }
 
-fn scale(name: String) -> Scale {
+pub(super) fn scale(name: String) -> Scale {
     if name == Scale::Full.name() { Scale::Full } else { Scale::Quick }
 }
 

@@ -183,14 +183,20 @@ fn references(spec: &StudySpec) -> String {
             (Some(within), None) => format!("expected within {:.0} %", within * 100.0),
             (None, _) => "not judged".to_owned(),
         };
+        let calibrated = if reference.calibrated.is_some() { ", calibrated" } else { "" };
+        let value = match (&reference.says, reference.to) {
+            (Some(says), _) => says.clone(),
+            (None, Some(to)) => format!("{} to {to}", reference.value),
+            (None, None) => reference.value.to_string(),
+        };
         let scale = reference.scale.map(|scale| format!(", at the {} scale only", scale.name())).unwrap_or_default();
         let _ = writeln!(
             text,
-            "  {} {} {}: {} ({}; {judged}{scale})",
+            "  {} {} {}: {} ({}; {judged}{calibrated}{scale})",
             reference.experiment,
             levels(&reference.at),
             reference.metric,
-            reference.value,
+            value,
             reference.source
         );
     }

@@ -111,6 +111,7 @@ impl Args {
         let mut notes = placement.notes_with(self.tier.as_ref());
         notes.extend(more.into_iter().flatten());
         let plan = Plan {
+            until: settings.until(false),
             settings,
             data: self.data,
             keys: self.input.keys(),

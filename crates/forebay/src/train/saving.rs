@@ -51,7 +51,7 @@ impl Saving {
         };
         let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier, "burst")).transpose()?;
         let slow = place(dir, &self.checkpoint_tier, "checkpoint")?;
-        Ok(Some((Saves { places: Places { slow, fast, keep: settings.keep() }, resume: self.resume }, notes)))
+        Ok(Some((Saves { places: Places { slow, fast, keep: settings.kept() }, resume: self.resume }, notes)))
     }
 
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {
@@ -77,7 +77,11 @@ pub(super) fn describe(plan: &Plan) -> Option<String> {
     let by_way = fast.as_ref().map(|fast| format!(" via {}", fast.dir.escaped())).unwrap_or_default();
     let (every, mode) = (group_digits(settings.checkpoint_every?), mode_name(plan.mode()));
     let (dir, format) = (slow.dir.escaped(), settings.format());
-    Some(format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {format}, {keep} kept"))
+    let kept = match (fast.is_some() && keep.fast != keep.slow, keep.slow, keep.fast) {
+        (true, slow, fast) => format!("{slow} kept, {fast} in the burst buffer"),
+        (false, slow, _) => format!("{slow} kept"),
+    };
+    Some(format!("; a checkpoint every {every} to {dir}{by_way}, {mode}, {format}, {kept}"))
 }
 
 /// Rewords a note on the data's tier for a folder of checkpoints and its flags.

@@ -89,14 +89,17 @@ fn checkpoints_go_by_way_of_a_burst_buffer_where_there_is_one() {
     let (mode, settings, Saves { places, resume }) = saves("");
     assert_eq!(
         (settings.checkpoint_every, mode, settings.format(), places.keep),
-        (Some(20), Mode::Direct, "safetensors", 5)
+        (Some(20), Mode::Direct, "safetensors", forebay_measure::Kept::in_each(5))
     );
     assert_eq!((places.slow.dir.as_path(), places.fast, resume), (std::path::Path::new("slow"), None, false));
     let (mode, settings, Saves { places, resume }) = saves(
         "--burst-dir fast --keep 2 --resume --checkpoint-tier hdd --burst-tier optane --checkpoint-behind coalesce \
          --drain-rate 100MB/s --checkpoint-format tensorflow",
     );
-    assert_eq!((mode, settings.format(), places.keep, resume), (Mode::Burst, "tensorflow", 2, true));
+    assert_eq!(
+        (mode, settings.format(), places.keep, resume),
+        (Mode::Burst, "tensorflow", forebay_measure::Kept::in_each(2), true)
+    );
     assert_eq!(settings.checkpoint_behind, Some(WhenBehind::Coalesce));
     assert_eq!(settings.drain_rate, Some(Bytes(100_000_000)));
     let tiers: Vec<String> = places.nearest_first().filter_map(|place| Some(place.shaped.clone()?.name)).collect();

@@ -53,6 +53,26 @@ fn prefetch_keeps_threads_busy_beyond_the_batch_that_is_waited_for() {
 }
 
 #[test]
+fn short_repeats_go_on_until_they_took_long_enough_and_a_number_of_repeats_is_kept() {
+    let dir = Dir::with_set();
+    let walls = |flags: &str| -> Vec<f64> {
+        let cell =
+            cell_of(&dir, &format!("set --tier hdd --threads 1 --batch 2 --batches 1 --warmups 0 --read-only {flags}"));
+        cell["samples"].as_array().unwrap().iter().map(|sample| number(sample, "wall_s")).collect()
+    };
+    // A repeat takes 16 ms.
+    assert_eq!(walls("--repeats 3").len(), 3);
+    let long = walls("--repeats 2 --least-time 60s");
+    assert_eq!(long.len(), 42, "{long:?}");
+    let usual = walls("");
+    assert!(usual.len() >= 5 && (usual.len() == 45 || usual.iter().sum::<f64>() >= 1.0), "{usual:?}");
+    let known = walls("--repeats 2 --least-time 20ms --interval 0.001%");
+    assert!(known.len() == 42 || known.iter().sum::<f64>() >= 0.1, "five times the least time: {known:?}");
+    let refused = dir.refused("ingest set --interval 0%");
+    assert!(refused.contains("give a share above 0 and at most 100 %"), "{refused}");
+}
+
+#[test]
 fn repeats_are_the_samples_of_a_cell_and_the_table_says_how_many() {
     let dir = Dir::with_set();
     for (repeats, words) in [(1, "repeats 1;"), (4, "repeats 4;")] {
@@ -63,7 +83,7 @@ fn repeats_are_the_samples_of_a_cell_and_the_table_says_how_many() {
         assert_eq!(counts, [repeats, repeats]);
         assert!(printed.lines().any(|line| line.starts_with("In every row: ") && line.contains(words)), "{printed}");
     }
-    let usual = record::of(&dir, "set --threads 1");
+    let usual = record::of(&dir, "set --threads 1 --least-time 0s");
     assert_eq!(usual["cells"][0]["samples"].as_array().unwrap().len(), 5);
 }
 

@@ -59,6 +59,7 @@ mod study_checkpoint;
 mod study_disturbed;
 mod study_file;
 mod study_resume;
+mod study_slurm;
 mod study_train;
 mod study_workload;
 mod tfds;

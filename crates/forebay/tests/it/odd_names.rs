@@ -379,6 +379,7 @@ fn what_is_not_there_is_refused_by_its_name() {
         "workload check",
         "workload slurm --nodes 1 --ranks-per-node 1",
         "study show",
+        "study slurm",
         "study run",
     ] {
         let ran = run(&dir, &format!("{line} {gone}"));

@@ -127,6 +127,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         --checkpoint-size 1MB --checkpoint-dir OUT",
         "set/saves",
     ),
+    read("study slurm", "data"),
     read("train", "data"),
     file("train", "json", "train set --accelerator emulated:1ms --steps 1 --batch 4 --json OUT", "set/new.json"),
     read("tune", "data"),

@@ -10,6 +10,11 @@ use crate::dir::{Dir, flat};
 /// A folder with the results of DLIO that the workload's own tests read, in `to`.
 fn with_results(name: &str, to: &str) -> Dir {
     let dir = Dir::new();
+    add_results(&dir, name, to);
+    dir
+}
+
+fn add_results(dir: &Dir, name: &str, to: &str) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forebay-workload/tests/fixtures").join(name);
     for part in ["", ".hydra"] {
         for entry in fs::read_dir(from.join(part)).unwrap().map(Result::unwrap) {
@@ -19,7 +24,6 @@ fn with_results(name: &str, to: &str) -> Dir {
             }
         }
     }
-    dir
 }
 
 /// The row of the table of utilisations, without its spaces.
@@ -72,10 +76,53 @@ fn results_are_found_below_a_hydra_log_also_without_the_workload() {
     assert!(text.contains("; batch 2; 2 epochs; "), "{text}");
     assert_eq!(row(&text, "AU, whole epoch ")[3..5], ["78.5", "%"]);
     assert!(text.contains("\nnote: batch size 2, inferred from rates, files and steps: no workload in "), "{text}");
-    let many = with_results("dlio-1", "run/a");
-    many.write("run/b/summary.json", dir.read("run/hydra_log/unet3d/2026-11-16-05-41-59/summary.json"));
-    let said = many.refused("report --from-dlio run");
-    assert_eq!(said, "forebay: run: results of several runs; choose one:\n  run/a\n  run/b\n");
+}
+
+/// Results of one and of two ranks, as the author of a campaign keeps them: a folder of folders.
+fn campaign() -> Dir {
+    let dir = with_results("dlio-1", "campaign/1/unet3d");
+    add_results(&dir, "dlio-2", "campaign/2/unet3d");
+    dir
+}
+
+#[test]
+fn a_folder_of_folders_is_one_page_by_number_of_processes() {
+    let dir = campaign();
+    dir.met("report --from-dlio campaign --html page.html");
+    let page = String::from_utf8(dir.read("page.html")).unwrap();
+    for part in
+        ["DLIO&#39;s results in campaign", "Accelerator utilisation by number of processes", "1 process", "2 processes"]
+    {
+        assert!(page.contains(part) || page.contains(&part.replace("&#39;", "'")), "{part}");
+    }
+    let numbers: Value = serde_json::from_str(&dir.met("report --from-dlio campaign --json -")).unwrap();
+    let cells = numbers["runs"][0]["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2, "{cells:?}");
+    let alone = dir.met("report --from-dlio campaign/1");
+    let shown = |cell: &Value| format!("{:.1}", cell["au_epoch"].as_f64().unwrap() * 100.0);
+    let one = cells
+        .iter()
+        .find(|cell| cell["at"].as_str().unwrap().contains("1 process"))
+        .unwrap_or_else(|| panic!("{cells:?}"));
+    assert_eq!(row(&alone, "AU, whole epoch ")[3], shown(one), "as the run by itself has it");
+    let csv = dir.met("report --from-dlio campaign --csv -");
+    assert!(csv.lines().next().unwrap().contains("processes"), "{csv}");
+}
+
+#[test]
+fn runs_of_the_same_settings_are_told_apart_by_folder_and_a_damaged_one_hides_no_other() {
+    let dir = campaign();
+    add_results(&dir, "dlio-1", "campaign/again");
+    dir.write("campaign/bad/0_output.json", "{");
+    let text = dir.met("report --from-dlio campaign");
+    for part in ["run 1/unet3d", "run again", "1 cell failed"] {
+        assert!(flat(&text).contains(part), "{part}: {text}");
+    }
+    let worse = Dir::new();
+    worse.write("all/a/0_output.json", "{");
+    worse.write("all/b/0_output.json", "[");
+    let said = worse.refused("report --from-dlio all");
+    assert!(said.contains("all: none of 2 results can be shown; the first: "), "{said}");
 }
 
 #[test]

@@ -36,6 +36,7 @@ read_only = [false, true]
 [experiment.settings]
 tier = "disk"
 batch = 4
+least_time = "0s"
 
 [[reference]]
 experiment = "read"
@@ -140,7 +141,7 @@ fn a_probe_cell_has_what_the_probe_measured() {
         .replace("run = \"ingest\"\ndataset = \"set\"", "run = \"probe\"")
         .replace("warmups = 0", "warmups = 1")
         .replace("threads = [1, 2]\nread_only = [false, true]", "depth = [1, 2]")
-        .replace("batch = 4", "mode = \"sequential\"\nsize = \"1MiB\"\nblock = \"128K\"");
+        .replace("batch = 4\nleast_time = \"0s\"", "mode = \"sequential\"\nsize = \"1MiB\"\nblock = \"128K\"");
     dir.write("tiny.toml", study.split("[[reference]]").next().unwrap());
     ran(&dir, "tiny.toml --out out");
     let cells = cells(&dir, "out");
@@ -384,8 +385,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     assert!(list.starts_with("advice: Is the advice right? "), "{list}");
     assert!(list.contains("\nchien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick  87 cells, 2,848 images of ")
-            && list.contains("\n  full   87 cells, 25,528 images of ")
+        list.contains("\n  quick  92 cells, 2,848 images of ")
+            && list.contains("\n  full   92 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");
     let shown = dir.met("study show chien-2018");
@@ -398,8 +399,11 @@ fn built_in_studies_are_listed_shown_and_copied() {
         "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-up\n  dataset = imagenet\n",
         "  threads: 1, 2, 4, 8\n",
         "  batches = 16 quick, 256 full\n",
-        "  table-1 tier=optane read_mb_per_s: 1603.06 (Table I, Blackdog, Intel Optane, max read; expected within 10 %)\n",
-        "  ingest read_only=true threads=8 tier=lustre speed_up: 7.8 (Section VII, Lustre, eight threads; expected within 15 %)\n",
+        "  table-1 tier=optane read_mb_per_s: 1603.06 (Table I, Blackdog, Intel Optane, max read; expected within 10 %, calibrated)\n",
+        "  ingest read_only=false threads=8 tier=lustre speed_up: 7.8 (Section VII, Lustre, eight threads; expected within 15 %)\n",
+        "  ingest read_only=true threads=8 tier=lustre speed_up: 7.8 (Section VII, for reading and decoding, Lustre, eight \
+         threads; expected within 15 %, calibrated)\n",
+        "  ingest read_only=false threads=8 tier=ssd efficiency: unfavorable compared with IOR (Section V.A, figure 4; ",
     ] {
         assert!(shown.contains(wanted), "{wanted}\n{shown}");
     }
@@ -421,4 +425,18 @@ fn the_study_among_the_examples_can_be_run_on_ones_own_images() {
     let cells = cells(&dir, "out");
     assert_eq!(cells.len(), 8);
     assert!(cells.iter().all(|cell| cell["error"].is_null()), "{cells:?}");
+}
+
+#[test]
+fn the_other_studies_among_the_examples_can_be_planned() {
+    let dir = Dir::new();
+    for (name, wanted) in
+        [("prefetch-frontier", "frontier (train): 30 cells × 0+1  "), ("contention", "saves (train): 3 cells × 0+1  ")]
+    {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/studies/{name}.toml"));
+        let preview = dir.met(&format!("study run {} --dry-run", file.display()));
+        assert!(preview.contains(wanted), "{preview}");
+        let shown = dir.met(&format!("study show {}", file.display()));
+        assert!(!shown.is_empty());
+    }
 }

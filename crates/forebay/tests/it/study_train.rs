@@ -48,6 +48,7 @@ accelerator = "emulated:1ms"
 batch = 4
 steps = 5
 threads = 2
+least_time = "0s"
 [[experiment.rule]]
 when = { dataset = "none" }
 set = { synthetic = true }
@@ -212,8 +213,8 @@ fn the_built_in_studies_train_and_pack() {
         "  accelerator = emulated:90ms quick, emulated:1s full\n",
         "experiment batch-size (train): 10 cells quick, 10 full, ",
         "experiment reads (train): 4 cells quick, 4 full, ",
-        "experiment checkpoints (train): 5 cells quick, 5 full, ",
-        "  checkpoint: none, hdd, ssd, optane, optane → hdd\n",
+        "experiment checkpoints (train): 6 cells quick, 6 full, ",
+        "  checkpoint: none, hdd, ssd, optane, optane → hdd, lustre\n",
         "  checkpoints checkpoint=optane → hdd stall_speed_up: 2.6 (Section VII, ",
     ] {
         assert!(shown.contains(wanted), "{wanted}\n{shown}");
@@ -234,7 +235,7 @@ fn the_built_in_studies_train_and_pack() {
             let last = preview.lines().last().unwrap();
             assert!(last.starts_with("A network counts with the step time of its emulated accelerator"), "{last}");
             let sum = preview.lines().find(|line| line.starts_with("together ")).unwrap();
-            let without = ", without the random and file probes of storage, whose bytes are unknown";
+            let without = ", without the random and file probes of storage, blocks, whose bytes are unknown";
             assert_eq!(sum.ends_with(without), study == "nelson-2022", "{sum}");
             assert_eq!(preview.contains("  bytes and time unknown\n"), study == "nelson-2022", "{preview}");
         }

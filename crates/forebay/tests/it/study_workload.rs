@@ -9,8 +9,8 @@ fn the_study_of_processes_is_listed_with_what_it_makes() {
     let mut lines = of.lines();
     assert_eq!(lines.next(), Some("DLIO on 1 to 8 processes: is there a peak at six?"));
     let [quick, full] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
-    assert!(quick.starts_with("  quick  43 cells, ") && quick.ends_with(" MB to generate"), "{quick}");
-    assert!(full.starts_with("  full   43 cells, ") && full.ends_with(" TB to generate"), "{full}");
+    assert!(quick.starts_with("  quick  46 cells, ") && quick.ends_with(" MB to generate"), "{quick}");
+    assert!(full.starts_with("  full   46 cells, ") && full.ends_with(" TB to generate"), "{full}");
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn its_description_says_what_differs_at_the_quick_scale_and_which_values_it_cann
         "The quick scale keeps the structure",
         "experiment processes (workload): 20 cells quick, 20 full, all combinations; 1 repeat after 0 warm-ups\n",
         "  where workload=dlrm: shrink_bytes = 10000 quick, 1 full; shrink_time = 10 quick, 1 full\n",
-        "  where workload=cosmoflow_h100: train.epochs = 2 quick, 5 full\n",
+        "  where workload=cosmoflow_h100: train.epochs = 1\n",
         "experiment one-factor (workload): 18 cells quick, 18 full, one factor at a time; ",
         "  as-source processes=6 au_dlio: 0.8652 (campaign C, 6 processes, as DLIO reports; ",
         "  processes processes=1 workload=dlrm dlio_mib_per_s: 1044.7 (campaign B, as DLIO reports, dlrm, 1 process; \
@@ -35,7 +35,7 @@ fn its_description_says_what_differs_at_the_quick_scale_and_which_values_it_cann
 fn a_dry_run_names_every_experiment_the_data_and_what_is_left_out() {
     let dir = Dir::new();
     let preview = dir.met("study run hugen-2025 --dry-run");
-    assert!(preview.starts_with("hugen-2025 at the quick scale: 43 cells\n"), "{preview}");
+    assert!(preview.starts_with("hugen-2025 at the quick scale: 46 cells\n"), "{preview}");
     for wanted in ["processes (workload): 20 cells × 0+1 ", "as-source (workload): 5 cells × 0+3 ", "dataset dlrm: "]
     {
         assert!(preview.contains(wanted), "{wanted}\n{preview}");

@@ -57,6 +57,9 @@ fn so_many_steps_lie_between_two_checkpoints_and_so_many_are_kept() {
         &format!("{MADE} --steps 6 --checkpoint-every 1 --checkpoint-dir few --keep 2 --checkpoint-size 1MB"),
     );
     assert_eq!(names(&dir, "few"), [5, 6].map(step));
+    let buffered = "--steps 6 --checkpoint-every 1 --checkpoint-size 1MB --checkpoint-dir far --burst-dir near";
+    cell_of(&dir, &format!("{MADE} {buffered} --keep-fast 1 --keep-slow 3"));
+    assert_eq!((names(&dir, "near"), names(&dir, "far")), (vec![step(6)], [4, 5, 6].map(step).to_vec()));
 }
 
 #[test]
@@ -141,6 +144,7 @@ fn what_would_do_nothing_or_overwrite_is_refused() {
             format!("{saves} {size} --burst-dir b --checkpoint-mode direct"),
             "direct saves go straight to the last place: omit --burst-dir",
         ),
+        (format!("{saves} {size} --keep-fast 1"), "--keep-fast needs a burst buffer: give --burst-dir"),
         (format!("{saves} {size} --checkpoint-mode burst"), "burst saves need a burst buffer: give --burst-dir"),
         (
             format!("{saves} {size} --burst-dir ck"),

@@ -40,6 +40,35 @@ fn repeats_are_kept_and_warm_ups_are_not() {
 }
 
 #[test]
+fn runs_go_on_until_they_took_long_enough_if_that_is_asked() {
+    let dir = Dir::with_set();
+    let n = |flags: &str| {
+        let cell = cell_of(&dir, &format!("{EMULATED} --threads 2 --batch 8 --steps 2 --repeats 2 {flags}"));
+        let runs = cell["samples"].as_array().unwrap();
+        (runs.len(), runs.iter().map(|run| number(run, "wall_s")).sum::<f64>())
+    };
+    assert_eq!(n("").0, 2);
+    let (runs, s) = n("--least-time 60s");
+    assert_eq!(runs, 42, "{s} s");
+    let (runs, s) = n("--least-time 2s --interval 0.001%");
+    assert!(runs > 2 && (runs == 42 || s >= 10.0), "{runs} runs in {s} s");
+}
+
+#[test]
+fn the_order_of_samples_is_as_asked_and_shards_are_read_in_large_pieces() {
+    let dir = Dir::with_set();
+    dir.met("data pack set shards --to tfrecord --shard-size 64KiB");
+    let n_shards = dir.names("shards").iter().filter(|name| name.contains("tfrecord")).count() as u64;
+    let run = |flags: &str| cell_of(&dir, &format!("shards --accelerator emulated:1ms --threads 2 --batch 4 {flags}"));
+    let (singly, streamed) = (run(""), run("--shuffle window:8 --interleave 2:2"));
+    assert!(singly["requests"].as_u64().unwrap() >= 20, "{singly}");
+    assert_eq!(streamed["requests"].as_u64(), Some(n_shards));
+    assert_eq!((&streamed["shuffle"], &streamed["interleave"]), (&"window:8".into(), &"2:2".into()));
+    let said = dir.refused("train --synthetic --accelerator emulated:1ms --shuffle none");
+    assert!(said.contains("--shuffle would have no effect"), "{said}");
+}
+
+#[test]
 fn so_many_threads_make_samples() {
     let dir = Dir::with_set();
     let n = more_threads_than_cores();

@@ -17,7 +17,7 @@ use super::SCRATCH;
 /// The plan with a checkpoint every `every` steps.
 fn saving(plan: Plan, dir: &Path, every: u64, mode: Mode) -> Plan {
     let fast = (mode == Mode::Burst).then(|| Place::new(dir.join("fast")));
-    let places = Places { slow: Place::new(dir.join("slow")), fast, keep: 5 };
+    let places = Places { slow: Place::new(dir.join("slow")), fast, keep: forebay_measure::Kept::in_each(5) };
     let plan = with(plan, |settings| {
         (settings.checkpoint_every, settings.checkpoint_mode) = (Some(every), Some(mode));
     });

@@ -85,7 +85,7 @@ fn where_nothing_is_said_alexnet_learns_for_an_epoch_and_a_batch_in_memory_for_a
     assert_eq!((plain.model(), plain.batch, plain.length()), ("alexnet", 64, Length::Epochs(1)));
     assert_eq!((plain.threads, plain.made_ahead(), plain.baseline_steps()), (ThreadCount::Auto, 1, 10));
     assert_eq!((plain.cache(), plain.max_sample_size.0), (Cache::Warm, forebay_format::MAX_SAMPLE_SIZE));
-    assert_eq!((plain.keep(), plain.format()), (5, "safetensors"));
+    assert_eq!((plain.kept(), plain.format()), (Kept::in_each(5), "safetensors"));
     // In a study, settings of data may accompany a level that reads none.
     let given = [("synthetic", "true"), ("cold", "true"), ("prefetch", "2"), ("baseline", "5")];
     let synthetic = of(&given);

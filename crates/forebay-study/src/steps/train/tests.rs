@@ -28,7 +28,7 @@ fn refused(with: &[(&str, Level)]) -> String {
 fn planned(with: &[(&str, Level)]) -> Plan {
     assert_eq!(work(with).check(), Ok(()));
     let settings = settings(with);
-    let places = Places { slow: Place::new("slow"), fast: None, keep: 5 };
+    let places = Places { slow: Place::new("slow"), fast: None, keep: forebay_measure::Kept::in_each(5) };
     let on = StepContext {
         shaped: Some(forebay_storage::Profile::hdd()),
         warmups: 1,
@@ -70,7 +70,7 @@ fn checkpoints_are_counted_before_they_are_made() {
         let given = [("checkpoint", text("optane → hdd")), ("checkpoint_every", Level::Integer(20))];
         settings(&[&given[..], more].concat())
     };
-    let counted = |of: &TrainSettings| (n_saves(of, 9_144), of.keep(), most_copies(of));
+    let counted = |of: &TrainSettings| (n_saves(of, 9_144), of.kept().slow, most_copies(of));
     let steps = || ("steps", Level::Integer(100));
     assert_eq!(counted(&with(&[steps(), ("keep", Level::Integer(2))])), (5, 2, 3));
     assert_eq!(counted(&with(&[])), (142 / 20, 5, 6));

@@ -22,7 +22,7 @@ pub(in crate::steps) fn run(
     on: StepContext,
     observer: Observer<'_>,
 ) -> Result<StepResult, Failed> {
-    let rounds = Rounds { warmups: on.warmups, repeats: on.repeats, unit: "run" };
+    let rounds = Rounds { warmups: on.warmups, repeats: on.repeats, unit: "run", until: None };
     let plan = plan(task, data, &checkpoints, on)?;
     let mut runs = Runs { plan, checkpoint_dir: CheckpointDir(checkpoints) };
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
