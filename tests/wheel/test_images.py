@@ -101,7 +101,7 @@ def test_a_state_continues_exactly_with_other_threads_batches_and_ranks(loader: 
         return loader(train=True, drop_last=False, return_index=True, seed=5, **settings)
 
     def rest(made: forebay.ImageLoader) -> list[tuple[int, bytes]]:
-        return [(int(i), image.tobytes()) for images, _, indices in made for i, image in zip(indices, images)]
+        return [(int(i), image.tobytes()) for images, _, indices in made for i, image in zip(indices, images, strict=True)]
 
     whole = make()
     epochs = [rest(whole), rest(whole)]

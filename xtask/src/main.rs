@@ -12,6 +12,7 @@ mod fuzz;
 mod generate;
 mod hostile;
 mod layers;
+mod objects;
 mod prefetch;
 mod python;
 mod ranks;
@@ -46,6 +47,8 @@ cargo xtask COMMAND
   wheel test     builds it, installs it into a fresh environment, tests it
   torch          the same, with PyTorch and torchvision; downloads several gigabytes
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
+  objects [--ceph]
+                 the laws of storage on an object store: moto, or Ceph from Debian
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   crash [--short] [--in DIR] [--summary FILE]
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         ["wheel"] => wheel::built(),
         ["wheel", "test"] => tally::of(wheel::test),
         ["torch"] => tally::of(wheel::test_torch),
+        ["objects", rest @ ..] => objects::run_campaign(rest),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),

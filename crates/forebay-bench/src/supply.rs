@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_format::image::{ImageSpec, Layout};
-use forebay_measure::Io;
 use forebay_measure::usage::cores;
+use forebay_measure::{Io, ThreadCount};
 use forebay_pipeline::{
     Augment, AugmentImage, Batched, Crop, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning,
 };
 use forebay_record::{DatasetNote, Failure, TriedThreads};
-use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Storage, choose_mode};
-use forebay_units::{Bytes, PathText};
+use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Reading, Requests, Storage, choose_mode, is_url};
+use forebay_units::{Bytes, PathText, count, group_digits};
 
 /// Files per mode if the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
@@ -22,18 +22,87 @@ const CHOICE_THREADS: usize = 8;
 /// The tuner settles within a second or two if batches are fast; with slow storage it would take too long.
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
+/// The settings that depend on where the data is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadingSettings {
+    pub(crate) cold: bool,
+    pub(crate) io: Io,
+    pub(crate) inflight: Option<ThreadCount>,
+    pub(crate) readahead: Option<Bytes>,
+}
+
+impl ReadingSettings {
+    /// Refuses settings that mean nothing where the data is.
+    fn check(&self, source: &Source, tier: Option<&Profile>) -> Result<(), forebay_measure::Error> {
+        let of_files = [
+            ("cold", self.cold, "evicts files from the page cache"),
+            ("io", self.io != Io::Fixed(Mode::Buffered), "is how files are read"),
+            ("tier", tier.is_some(), "emulates a device below files"),
+        ];
+        let of_objects = [
+            ("inflight", self.inflight.is_some(), "is for data on an object store"),
+            ("readahead", self.readahead.is_some(), "is for data on an object store"),
+        ];
+        let (all, is) = match is_remote(source) {
+            true => (of_files.to_vec(), "on an object store"),
+            false => (of_objects.to_vec(), "local"),
+        };
+        let Some((setting, _, why)) = all.into_iter().find(|(_, is_given, _)| *is_given) else { return Ok(()) };
+        let path = source.files().first().cloned().unwrap_or_default();
+        Err(forebay_measure::Error::Misplaced { setting, why, path, is })
+    }
+
+    fn reading(&self) -> Reading {
+        let usual = Reading::default();
+        let inflight = match self.inflight {
+            Some(ThreadCount::Fixed(n)) => Some(n),
+            Some(ThreadCount::Auto) | None => usual.inflight,
+        };
+        Reading { inflight, readahead: self.readahead.map_or(usual.readahead, |size| size.0) }
+    }
+}
+
+/// Whether the data is on an object store.
+pub(crate) fn is_remote(source: &Source) -> bool {
+    source.files().first().is_some_and(|file| is_url(file))
+}
+
 /// Opens the storage; notes a mode chosen by measurement.
 pub(crate) fn storage(
-    io: Io,
+    settings: ReadingSettings,
     tier: Option<&Profile>,
     source: &Source,
     notes: &mut Vec<String>,
-) -> forebay_storage::Result<Arc<dyn Storage>> {
-    let mode = match io {
+) -> Result<Arc<dyn Storage>, forebay_measure::Error> {
+    settings.check(source, tier)?;
+    let mode = match settings.io {
         Io::Fixed(mode) => mode,
         Io::Auto => chosen_mode(source, notes)?,
     };
-    Ok(forebay_storage::files(mode, tier))
+    Ok(forebay_storage::files_and_objects(mode, tier, settings.reading()))
+}
+
+/// Describes the storage of the data.
+pub(crate) fn describe_storage(storage: &dyn Storage, source: &Source) -> String {
+    source.files().first().map_or_else(|| storage.description(), |file| storage.description_of(file))
+}
+
+/// The note on the requests that a run sent; `None` if it sent none.
+pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>) -> Option<String> {
+    let sent = after?.since(&before.unwrap_or_default());
+    if sent.sent == 0 {
+        return None;
+    }
+    let repeated = match (sent.throttled, sent.failed, sent.resumed) {
+        (0, 0, 0) => "none was repeated".to_owned(),
+        (throttled, failed, resumed) => format!(
+            "repeated: {} because the store asked to slow down, {} that failed, {} for the rest of a broken transfer",
+            group_digits(throttled),
+            group_digits(failed),
+            group_digits(resumed)
+        ),
+    };
+    Some(format!("{} sent to the object store, warm-ups included; {repeated}", count(sent.sent, "request")))
 }
 
 pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {

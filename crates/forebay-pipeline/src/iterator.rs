@@ -6,12 +6,14 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use forebay_storage::Ahead;
 use forebay_units::Bytes;
 
 use crate::batch::{Batch, BatchMemory};
 use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::Error;
 use crate::exec::activity::{Ledger, Times};
+use crate::exec::ahead;
 use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
 use crate::exec::pool::Pool;
@@ -19,7 +21,7 @@ use crate::exec::ring::{Ring, SlotState};
 use crate::exec::roster::Roster;
 use crate::exec::tuner::{Tuner, Tuning};
 use crate::exec::worker::{Exchange, Shared};
-use crate::source::Packing;
+use crate::source::{Packing, Source};
 use crate::stage_cache::Cache;
 use crate::state::State;
 use crate::stats::{Meter, Stats};
@@ -62,6 +64,8 @@ pub struct Batches {
     asked: Option<(u64, Times)>,
     tuner: Option<Tuner>,
     started_ns: u64,
+    /// Ends the reads ahead, if there are any.
+    stop: Option<Box<dyn Fn() + Send + Sync>>,
     stats: Stats,
 }
 
@@ -84,6 +88,13 @@ impl Batches {
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
         let batch = plan.slots_per_batch();
+        let is_cached = raw.is_some() || made.is_some();
+        let ahead =
+            if is_cached { None } else { ahead::announce(plan, &source, position, 2 * pool.claiming * RUN_SAMPLES) };
+        let (source, stop) = match ahead {
+            Some(Ahead { storage, stop }) => (source.with_storage(storage), Some(stop)),
+            None => (source, None),
+        };
         let ring =
             Ring::new(plan.n_buffers(), batch, mapped.map.sample_bytes()).map_err(|error| no_memory(plan, &error))?;
         let clock = Arc::clone(&plan.clock);
@@ -122,6 +133,7 @@ impl Batches {
             asked: None,
             tuner: pool.tuned.then(|| Tuner::new(pool.claiming)),
             started_ns,
+            stop,
             stats: Stats { n_threads: shared.ledgers.len(), ..Stats::default() },
             shared,
         })
@@ -382,6 +394,9 @@ impl Drop for Batches {
     fn drop(&mut self) {
         self.shared.dispatch.close();
         self.shared.exchange.close();
+        if let Some(stop) = &self.stop {
+            stop();
+        }
         for thread in self.threads.drain(..) {
             // Workers catch the panics of samples. A panic of the worker itself is our bug and was already printed.
             let _ = thread.join();
@@ -418,7 +433,7 @@ fn open_caches(plan: &Batched) -> Result<Caches, Error> {
     Ok((open(plan.raw_cache())?, open(plan.made_cache())?))
 }
 
-fn claim_samples(source: &crate::Source) -> usize {
+fn claim_samples(source: &Source) -> usize {
     match source.index.packing {
         Packing::Files => source.storage.read_many_preferred(),
         Packing::Streamed => 1,
@@ -426,6 +441,6 @@ fn claim_samples(source: &crate::Source) -> usize {
     }
 }
 
-fn shards_in_memory(source: &crate::Source, mapped: bool) -> usize {
+fn shards_in_memory(source: &Source, mapped: bool) -> usize {
     if mapped { source.files().len() } else { EXPANDED_SHARDS }
 }

@@ -14,11 +14,15 @@
 //! }
 //! ```
 
+mod s3;
+
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
+
+pub use s3::{S3Fault, S3Server};
 
 /// The environment variable with the path of the ledger: one line per test, written by [`not_run`] and read by
 /// [`Entry::from_str`].

@@ -18,6 +18,7 @@ mod probe;
 mod progress;
 mod report;
 mod stop;
+mod store;
 mod study;
 mod terminal;
 mod tier;

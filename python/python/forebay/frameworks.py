@@ -14,7 +14,8 @@ Convert = Callable[[Tensor], Any]
 def _torch() -> Convert:
     import torch
 
-    return torch.from_dlpack
+    convert: Convert = torch.from_dlpack
+    return convert
 
 
 def _numpy() -> Convert:
@@ -31,7 +32,8 @@ def _numpy() -> Convert:
 def _jax() -> Convert:
     import jax
 
-    return jax.dlpack.from_dlpack
+    convert: Convert = jax.dlpack.from_dlpack
+    return convert
 
 
 def _tf() -> Convert:

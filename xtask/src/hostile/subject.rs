@@ -80,7 +80,7 @@ pub const SUBJECTS: &[Subject] = &[
         .long("train photos --model alexnet --steps 1000 --batch 8"),
     subject(
         "tune",
-        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --tier lustre --scratch tmp",
+        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --tier lustre --scratch .",
         &["photos"],
     )
     .outputs(JSON)

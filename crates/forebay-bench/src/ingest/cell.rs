@@ -64,6 +64,8 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
     let typical = nearest(&samples, rate.median);
     let tier = tier_of(plan);
     let named = tier.map(|(profile, kind)| (profile.name.as_str(), kind));
+    // Objects pass no page cache of this machine: they are neither cold nor warm.
+    let evidence = if trial.is_remote() { Vec::new() } else { evidence };
     let medium = Medium::new(trial.storage_description.clone(), named, evidence);
     let ceiling = tier.filter(|(_, kind)| holds(*kind, medium.cache));
     Ok(Some(IngestCell {

@@ -10,9 +10,10 @@ use forebay_pipeline::{Dataset, Mapped, Source};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
-use crate::supply::{self, CROPS, CropKind, ImageChange};
+use crate::supply::{self, CROPS, CropKind, ImageChange, ReadingSettings};
 
 const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::U8];
+
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
 
@@ -34,6 +35,10 @@ forebay_measure::settings! {
         cold: bool, flag;
         /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
+        /// Requests in flight to an object store, or `auto` to add requests until more do not help [default: auto]
+        inflight: Option<ThreadCount>, some(threads), "N|auto";
+        /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
+        readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Output size in pixels [default: 224x224, or a tensor shard's own]
@@ -108,6 +113,11 @@ impl IngestSettings {
 
     pub(super) fn change(&self) -> ImageChange {
         ImageChange { crop: self.crop, flip: self.flip, antialias: self.antialias, seed: self.seed }
+    }
+
+    pub(super) fn reading(&self) -> ReadingSettings {
+        let Self { cold, io, inflight, readahead, .. } = *self;
+        ReadingSettings { cold, io, inflight, readahead }
     }
 
     pub(super) fn cache(&self) -> Cache {

@@ -10,7 +10,7 @@ use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
-use crate::supply::{CROPS, CropKind, ImageChange};
+use crate::supply::{CROPS, CropKind, ImageChange, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -75,6 +75,10 @@ forebay_measure::settings! {
         cold: bool, flag;
         /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
+        /// Requests in flight to an object store, or `auto` to add requests until more do not help [default: auto]
+        inflight: Option<ThreadCount>, some(threads), "N|auto";
+        /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
+        readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Steps on a synthetic batch measured first, to know what I/O costs; 0 for none [default: 10]
@@ -269,6 +273,11 @@ impl TrainSettings {
     /// A synthetic run is its own baseline.
     pub fn baseline_steps(&self) -> u64 {
         if self.synthetic { 0 } else { self.baseline.unwrap_or(BASELINE) }
+    }
+
+    pub(super) fn reading(&self) -> ReadingSettings {
+        let Self { cold, io, inflight, readahead, .. } = *self;
+        ReadingSettings { cold, io, inflight, readahead }
     }
 
     pub(super) fn cache(&self) -> Cache {

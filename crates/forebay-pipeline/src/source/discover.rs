@@ -19,7 +19,13 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
     let mut found = Found::default();
     let mut is_folder = false;
     // Only a file has a size; a folder is listed.
-    if storage.size(path).is_ok() {
+    let size = storage.size(path);
+    if let Err(error) = size.as_ref().map(drop)
+        && error.is_final()
+    {
+        // A listing would fail too, after the same time.
+        size?;
+    } else if size.is_ok() {
         match kind_of_file(storage.as_ref(), path)? {
             (Kind::Text | Kind::Empty, _) if given.is_empty() => return Source::list(storage, path),
             (Kind::Text | Kind::Empty, _) => return Err(no_features(path, "a list")),
@@ -34,13 +40,17 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
         }
     } else {
         is_folder = true;
-        for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
-            let kind = match Kind::by_name(&entry.path) {
-                Some(kind) => kind,
-                // A file that cannot be opened and whose name is not that of data is not a sample.
-                None => kind_of_file(storage.as_ref(), &entry.path).map_or(Kind::Unknown, |(kind, _)| kind),
-            };
-            found.add(kind, entry.path, path);
+        let listed = storage.list(path)?.into_iter().map(|entry| entry.path);
+        let files: Vec<PathBuf> = listed.filter(|file| !is_passed_over(below(file, path))).collect();
+        let unnamed: Vec<PathBuf> = files.iter().filter(|file| Kind::by_name(file).is_none()).cloned().collect();
+        let mut judged = shards::on_each(storage.as_ref(), &unnamed, |file| {
+            // A file that cannot be opened and whose name is not that of data is not a sample.
+            kind_of_file(storage.as_ref(), file).map_or(Kind::Unknown, |(kind, _)| kind)
+        })
+        .into_iter();
+        for file in files {
+            let kind = Kind::by_name(&file).or_else(|| judged.next()).unwrap_or(Kind::Unknown);
+            found.add(kind, file, path);
         }
     }
     let mut source = found.into_source(storage, path, given)?;

@@ -9,12 +9,13 @@ use forebay_bench::ingest::IngestSettings;
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
 use forebay_pipeline::{Source, Threads};
-use forebay_storage::Local;
+use forebay_storage::Routed;
 use forebay_units::{PathText, count};
 
 use super::InputArgs;
 use crate::flags::{Flags, Pick};
 use crate::output::{Kind, Outcome, Outputs, note, print, remark};
+use crate::store::StoreArgs;
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     force: bool,
 
     #[command(flatten)]
+    store: StoreArgs,
+
+    #[command(flatten)]
     settings: Flags<IngestSettings, OfPixels>,
 }
 
@@ -48,9 +52,10 @@ impl Pick for OfPixels {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    args.store.apply([args.path.as_path()])?;
     let path = args.input.path(&args.path)?;
     let to = Outputs::for_inputs([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
-    let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
+    let source = Source::discover_with(Arc::new(Routed::default()), &path, &args.input.keys())?;
     let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {
         bail!("{} already contains decoded images", path.escaped());

@@ -17,7 +17,7 @@ fn unknown_words_are_refused() {
         ("data pack set out --to tfrecord --compression lzma", "[possible values: gzip, zlib]"),
         ("ingest set --tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),
         ("ingest set --io foo", "\"foo\" is not one of buffered, direct, uring, uring-direct, auto"),
-        ("ingest set --dtype f16", "give f32 or u8"),
+        ("ingest set --dtype f64", "give f32, f16, bf16 or u8"),
         ("ingest set --layout hwcn", "give nhwc or nchw"),
         ("ingest set --size 0", "give WIDTHxHEIGHT or a side, from 1 to 16,384 pixels"),
         ("ingest set --size 8x", "give WIDTHxHEIGHT or a side, from 1 to 16,384 pixels"),

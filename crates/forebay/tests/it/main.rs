@@ -35,6 +35,8 @@ mod lists;
 mod make;
 mod manual;
 mod new_folders;
+#[cfg(feature = "object")]
+mod objects;
 mod odd_names;
 mod outputs;
 mod outputs_table;
