@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let Some(file) = find_program(Path::new(program)) else {
         // The same words as those of `watch`.
         let source = std::io::Error::from_raw_os_error(libc::ENOENT);
-        return Ok(not_started(Error::Command { program: program.escaped().into_owned(), source }));
+        return not_started(Error::Command { program: program.escaped().into_owned(), source });
     };
     let mut unseen = Vec::new();
     if let Some(blind) = blind(&file) {
@@ -100,20 +100,22 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         }
         Err(error @ Error::Command { .. }) => {
             folder.remove();
-            Ok(not_started(error))
+            not_started(error)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reports a command that cannot run as a shell does.
-fn not_started(error: Error) -> Outcome {
+/// Reports a command that is missing or no program as a shell does. A lack of processes or memory is not the command's fault.
+fn not_started(error: Error) -> Result<Outcome> {
     let code = match &error {
         Error::Command { source, .. } if source.kind() == ErrorKind::NotFound => 127,
-        _ => 126,
+        Error::Command { source, .. } if source.kind() == ErrorKind::PermissionDenied => 126,
+        Error::Command { source, .. } if source.raw_os_error() == Some(libc::ENOEXEC) => 126,
+        _ => return Err(error.into()),
     };
     complain(&error.into());
-    Outcome::Status(code)
+    Ok(Outcome::Status(code))
 }
 
 /// Nanoseconds of the monotonic clock, which the job's events use.
