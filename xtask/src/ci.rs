@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
 use crate::tally::Tally;
-use crate::{advise, book, crash, fuzz, generate, hostile, layers, objects, python, ranks, system, tidy};
+use crate::{advise, book, crash, fuzz, generate, hostile, layers, objects, python, ranks, system, tidy, wheel};
 
 /// A named step.
 type Step = (&'static str, fn(&Tally) -> Result<()>);
@@ -24,7 +24,7 @@ const ROWS: &[&[Step]] = &[
     &[("documentation", |_| documentation())],
     &[("tests", tests)],
     &[("ranks", ranks::run_tests), ("release build", |_| release())],
-    &[("examples", |_| examples())],
+    &[("examples", |_| examples()), ("Python package", wheel::test)],
     &[("book", |tally| book::run_book(tally, &[]))],
     // Alone: its verdicts are about what else runs.
     &[("verdicts, short", |_| advise::run_campaign(&["--short"]))],

@@ -87,6 +87,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
+    ("forebay-python", &["units", "storage", "format", "pipeline", "checkpoint", "measure"]),
     ("forebay-fuzz", &["units", "jpeg", "format", "checkpoint", "workload"]),
     ("xtask", &["testing"]),
 ];

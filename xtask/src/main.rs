@@ -22,6 +22,7 @@ mod shell;
 mod system;
 mod tally;
 mod tidy;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,9 @@ cargo xtask COMMAND
   reports [STUDY…]
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
+  wheel          builds the Python package into target/wheels
+  wheel test     builds it, installs it into a fresh environment, tests it
+  torch          the same, with PyTorch and torchvision; downloads several gigabytes
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   objects [--ceph]
                  the laws of storage on an object store: moto, or Ceph from Debian
@@ -61,6 +65,8 @@ cargo xtask COMMAND
                  a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
   bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
                  workloads compared with DLIO on the same files: AU, bytes per core, first step, generation, memory
+  bench python [--rounds N] [--threads N] [--only NAME…]
+                 the Python loader compared with ingest, torchvision's DataLoader and tf.data; downloads gigabytes
   bench peers [OPTIONS…]
                  ingest compared with tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -81,12 +87,16 @@ fn main() -> ExitCode {
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
         ["objects", rest @ ..] => objects::run_campaign(rest),
+        ["wheel"] => wheel::built(),
+        ["wheel", "test"] => tally::of(wheel::test),
+        ["torch"] => tally::of(wheel::test_torch),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["advise", rest @ ..] => advise::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
+        ["bench", "python", rest @ ..] => bench::loader(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),

@@ -39,7 +39,8 @@ pub fn environment_of(tests: &str) -> Result<PathBuf> {
 
 /// Makes the environments of all tests.
 pub fn environments() -> Result<()> {
-    ["ranks", "browser", "python", "objects"].into_iter().try_for_each(|tests| environment_of(tests).map(drop))
+    let tests = ["ranks", "browser", "python", "objects", "wheel"];
+    tests.into_iter().try_for_each(|tests| environment_of(tests).map(drop))
 }
 
 /// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_format::image::{ImageSpec, Layout};
 use forebay_measure::usage::cores;
 use forebay_measure::{Io, ThreadCount};
-use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
+use forebay_pipeline::{
+    Augment, AugmentImage, Batched, Crop, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning,
+};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Reading, Requests, Storage, choose_mode, is_url};
 use forebay_units::{Bytes, PathText, count, group_digits};
@@ -111,8 +113,62 @@ pub(crate) fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
     }
 }
 
+/// Which part of each image a sample shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CropKind {
+    None,
+    Center,
+    Random,
+}
+
+/// The kinds by name.
+pub(crate) const CROPS: [(&str, CropKind); 3] =
+    [("none", CropKind::None), ("center", CropKind::Center), ("random", CropKind::Random)];
+
+/// What happens to images beside decoding and resizing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageChange {
+    pub(crate) crop: CropKind,
+    pub(crate) flip: bool,
+    pub(crate) antialias: bool,
+    pub(crate) seed: u64,
+}
+
+impl ImageChange {
+    /// `None` if nothing happens.
+    fn augment(self, spec: ImageSpec) -> Option<Augment> {
+        let crop = match self.crop {
+            CropKind::None => Crop::Whole,
+            CropKind::Center => Crop::center_of((spec.width, spec.height)),
+            CropKind::Random => Crop::RANDOM,
+        };
+        let flip = if self.flip { 0.5 } else { 0.0 };
+        let is_any = self.crop != CropKind::None || self.flip || self.antialias;
+        is_any.then_some(Augment { crop, flip, antialias: self.antialias, normalize: None, seed: self.seed })
+    }
+
+    /// For samples that are evaluated: the centre, if parts of images are trained on, and nothing random.
+    #[must_use]
+    pub(crate) fn for_evaluation(self) -> Self {
+        let crop = if self.crop == CropKind::None { CropKind::None } else { CropKind::Center };
+        Self { crop, flip: false, ..self }
+    }
+
+    /// For display and comparison; empty if nothing happens.
+    pub(crate) fn describe(self) -> String {
+        let crop = CROPS.iter().find(|(_, kind)| *kind == self.crop && self.crop != CropKind::None);
+        let crop = crop.map(|(name, _)| format!("{name} crop"));
+        let flip = self.flip.then(|| "half mirrored".to_owned());
+        let antialias = self.antialias.then(|| "antialiased".to_owned());
+        crop.into_iter().chain(flip).chain(antialias).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Tensor shards already hold pixels.
-pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Mapped {
+pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec, change: ImageChange) -> Mapped {
+    if let Some(augment) = change.augment(spec) {
+        return dataset.map(AugmentImage { spec, augment, pixels: source.pixels() });
+    }
     match source.pixels() {
         None => dataset.map(DecodeImage(spec)),
         Some(shape) => dataset.map(TakePixels { shape, spec }),
@@ -166,17 +222,16 @@ pub(crate) fn failures(stats: &Stats) -> Vec<Failure> {
 }
 
 /// For display.
-pub(crate) fn describe_output(spec: ImageSpec) -> String {
-    let dtype = match spec.dtype {
-        Dtype::U8 => "u8",
-        Dtype::F32 => "f32",
-    };
+pub(crate) fn describe_output(spec: ImageSpec, change: ImageChange) -> String {
+    let dtype = spec.dtype.name();
     let layout = match spec.layout {
         Layout::Nhwc => "nhwc",
         Layout::Nchw => "nchw",
     };
     let scaled = if spec.scaled_dct { ", scaled decoding" } else { "" };
-    format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
+    let change = change.describe();
+    let change = if change.is_empty() { change } else { format!(", {change}") };
+    format!("{}x{} {dtype} {layout}{scaled}{change}", spec.width, spec.height)
 }
 
 /// Prefix to the first failed sample's error, if all samples failed.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use forebay_storage::Ahead;
 use forebay_units::Bytes;
@@ -35,6 +36,8 @@ const EXPANDED_SHARDS: usize = 8;
 enum Patience<'a> {
     Forever,
     Until(&'a AtomicBool),
+    /// To a moment.
+    Till(Instant),
     /// Not at all, but it wants to be woken.
     Woken,
     Never,
@@ -103,6 +106,8 @@ impl Batches {
             ledgers: (0..pool.claiming + pool.decoders).map(|_| Arc::new(Ledger::new(started_ns))).collect(),
             deterministic: mapped.deterministic,
             claim_size: ClaimSize { samples: claim_samples(&source), sharers: pool.claiming },
+            first_position: position,
+            epoch_len: mapped.dataset.chain.repeated(),
             made: made.clone(),
             roster: Roster::default(),
             exchange: Exchange::new(pool.claiming, pool.claiming + 2 * pool.decoders),
@@ -199,6 +204,12 @@ impl Batches {
         }
     }
 
+    /// The next batch, or `Pending` after `patience`; a later call continues with the same batch. All of it counts as a
+    /// wait.
+    pub fn next_within(&mut self, patience: Duration) -> Poll<Option<Result<Batch, Error>>> {
+        self.ask(Patience::Till(Instant::now() + patience))
+    }
+
     /// The next batch if it is ready; otherwise requests it without waiting. Not counted as a wait.
     pub fn poll_next(&mut self) -> Poll<Option<Result<Batch, Error>>> {
         self.asked = None;
@@ -271,9 +282,10 @@ impl Batches {
                 Patience::Until(stop) if !stop.load(Ordering::Relaxed) => {
                     self.shared.dispatch.wait_for(awaited, Some(stop));
                 }
+                Patience::Till(end) if Instant::now() < end => self.shared.dispatch.wait_till(awaited, end),
                 Patience::Woken if self.shared.dispatch.wake_for(awaited) => return Poll::Pending,
                 Patience::Woken => (),
-                Patience::Until(_) | Patience::Never => return Poll::Pending,
+                Patience::Until(_) | Patience::Till(_) | Patience::Never => return Poll::Pending,
             }
         }
     }

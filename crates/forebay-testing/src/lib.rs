@@ -42,13 +42,14 @@ pub enum Reason {
     NoPeakMemory,
     NoProgram,
     NoSchedulerCounts,
+    NoTorch,
     NoCgroupV1,
     NoXfs,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Gpu,
         Self::NoDirectIo,
         Self::NoDisk,
@@ -60,6 +61,7 @@ impl Reason {
         Self::NoPeakMemory,
         Self::NoProgram,
         Self::NoSchedulerCounts,
+        Self::NoTorch,
         Self::NoCgroupV1,
         Self::NoXfs,
     ];
@@ -78,6 +80,7 @@ impl Reason {
             Self::NoProgram => "a program is not installed",
             Self::NoSchedulerCounts => "the kernel does not report when threads ran",
             Self::NoCgroupV1 => "no cgroups v1",
+            Self::NoTorch => "PyTorch is not installed: run `cargo xtask torch`",
             Self::NoXfs => "no mkfs.xfs",
         }
     }

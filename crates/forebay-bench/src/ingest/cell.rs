@@ -76,7 +76,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         batch: plan.settings.batch as u64,
         prefetch: plan.settings.prefetch as u64,
         read_only: plan.settings.read_only,
-        output: trial.output().map(supply::describe_output),
+        output: trial.output().map(|spec| supply::describe_output(spec, trial.plan.settings.change())),
         medium,
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,

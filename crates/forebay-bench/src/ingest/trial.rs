@@ -108,7 +108,7 @@ impl<'a> Trial<'a> {
     fn mapped(&self, dataset: Dataset) -> Mapped {
         match self.output() {
             None => dataset.map(ReadOnly),
-            Some(spec) => supply::decoded(dataset, &self.source, spec),
+            Some(spec) => supply::decoded(dataset, &self.source, spec, self.plan.settings.change()),
         }
     }
 

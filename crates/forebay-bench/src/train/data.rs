@@ -12,7 +12,7 @@ use forebay_units::Fnv;
 
 use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
-use crate::supply;
+use crate::supply::{self, ImageChange};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
@@ -30,6 +30,7 @@ pub(super) struct TrainingData {
     /// The storage under test.
     storage: Option<Arc<dyn Storage>>,
     spec: ImageSpec,
+    change: ImageChange,
     batch: usize,
     seed: u64,
 }
@@ -53,6 +54,7 @@ impl TrainingData {
             storage_description: String::new(),
             storage: None,
             spec: spec_of(image),
+            change: plan.settings.change(),
             batch: plan.settings.batch,
             seed: plan.settings.seed,
         };
@@ -102,7 +104,7 @@ impl TrainingData {
     }
 
     pub(super) fn output(&self) -> String {
-        supply::describe_output(self.spec)
+        supply::describe_output(self.spec, self.change)
     }
 
     /// Whole batches in one pass over the training samples.
@@ -120,6 +122,11 @@ impl TrainingData {
         // Other samples replace failed ones; if all fail, the passes still end.
         let needed = n_steps.saturating_mul(self.batch as u64).div_ceil(self.n_learnt());
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
+    }
+
+    /// What is done to images that are trained on; empty if nothing.
+    pub(super) fn change(&self) -> String {
+        self.change.describe()
     }
 
     pub(super) fn n_held_out(&self) -> u64 {
@@ -154,7 +161,7 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(supply::shuffled(dataset, self.seed).repeat(epochs), threads, self.batch)
+        self.made(supply::shuffled(dataset, self.seed).repeat(epochs), self.change, threads, self.batch)
     }
 
     /// The held-out samples, or all of another dataset.
@@ -163,11 +170,11 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.held_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(dataset, Threads::Fixed(threads), batch).prefetch(1)
+        self.made(dataset, self.change.for_evaluation(), Threads::Fixed(threads), batch).prefetch(1)
     }
 
-    fn made(&self, dataset: Dataset, threads: Threads, batch: usize) -> Batched {
-        supply::decoded(dataset, &self.source, self.spec).threads(threads).ignore_errors().batch(batch)
+    fn made(&self, dataset: Dataset, change: ImageChange, threads: Threads, batch: usize) -> Batched {
+        supply::decoded(dataset, &self.source, self.spec, change).threads(threads).ignore_errors().batch(batch)
     }
 }
 

@@ -10,7 +10,7 @@ use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
-use crate::supply::ReadingSettings;
+use crate::supply::{CROPS, CropKind, ImageChange, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -53,6 +53,14 @@ forebay_measure::settings! {
         threads: ThreadCount = "auto", threads, "N|auto";
         /// Batches prepared ahead of the accelerator; with 0 work happens only while it waits
         prefetch: usize = "1", integer(0..=10_000), "N";
+        /// Part of each image that is trained on: all, its center, or a random part that differs from epoch to epoch
+        ///
+        /// With torchvision's definitions, as for ingest. Held-out samples show their center, or all of it with none.
+        crop: CropKind = "none", one_of(CROPS), "KIND" [one: CROPS.map(|(name, _)| name)];
+        /// Exchange left and right of a random half of the images that are trained on
+        flip: bool, flag;
+        /// Filter when shrinking, as torchvision and Pillow do; without it, pixels are TensorFlow's
+        antialias: bool, flag;
         /// Batches sent to a GPU ahead of the one it computes [default: 1, or 0 without prefetch]
         device_prefetch: Option<usize>, some(integer(0..=1_000)), "N";
         /// Optimizer [default: adam]
@@ -61,7 +69,7 @@ forebay_measure::settings! {
         lr: Option<f64>, some(number("a number above 0 that an f32 can hold, such as 0.0001", is_rate)), "X";
         /// Number of classes [default: the data's, or 102 for a synthetic batch]
         classes: Option<usize>, some(integer(1..=1_000_000)), "N";
-        /// Seed of shuffle, weights and emulated times
+        /// Seed of shuffle, random crops, mirroring, weights and emulated times
         seed: u64 = "0", seed, "S";
         /// Evict the files from the page cache before the run, and verify it
         cold: bool, flag;
@@ -124,6 +132,10 @@ impl TrainSettings {
         }
         if self.synthetic && self.epochs.is_some() {
             return Err("a synthetic batch has no epochs: give `steps`".to_owned());
+        }
+        let of_images = [("crop", self.crop != CropKind::None), ("flip", self.flip), ("antialias", self.antialias)];
+        if let (true, Some(name)) = (self.synthetic, first_given(&of_images)) {
+            return Err(format!("a synthetic batch has no images, so `{name}` would have no effect: omit it"));
         }
         if self.images_per_run(0) > MAX_IMAGES {
             return Err(format!("a run has more than {} images: give fewer `steps`", group_digits(MAX_IMAGES)));
@@ -212,6 +224,10 @@ impl TrainSettings {
     /// True on every machine; with `auto`, an emulated accelerator may still find a GPU.
     pub fn is_emulated(&self) -> bool {
         self.accelerator.is_some() && self.device.is_none()
+    }
+
+    pub(super) fn change(&self) -> ImageChange {
+        ImageChange { crop: self.crop, flip: self.flip, antialias: self.antialias, seed: self.seed }
     }
 
     pub fn model(&self) -> &str {

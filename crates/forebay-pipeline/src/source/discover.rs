@@ -61,6 +61,27 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
     Ok(source)
 }
 
+/// Several files, each recognised by its content: images, or shards of one kind.
+pub(super) fn discover_all(storage: Arc<dyn Storage>, paths: &[PathBuf], given: &KeyNames) -> Result<Source, Error> {
+    let mut found = Found::default();
+    for path in paths {
+        match kind_of_file(storage.as_ref(), path)? {
+            (kind @ (Kind::Image(_) | Kind::TfRecord(_) | Kind::Tar(_) | Kind::Tensor), _) => {
+                found.add(kind, path.clone(), path);
+            }
+            (_, head) => return Err(not_known(path, head.as_slice())),
+        }
+    }
+    found.into_source(storage, &common_folder(paths), given)
+}
+
+/// The deepest folder that all files are below.
+fn common_folder(paths: &[PathBuf]) -> PathBuf {
+    let mut common = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
+    while !paths.iter().all(|path| path.starts_with(&common)) && common.pop() {}
+    common
+}
+
 fn refused(path: &Path, error: FormatError) -> Error {
     Error::Source { what: path.escaped().into_owned(), source: Some(Box::new(error)) }
 }
@@ -220,6 +241,29 @@ mod tests {
         let expected =
             "d mixes several kinds of data (2 images, 1 TFRecord shards, 1 tar shards); pass one of its folders";
         assert_eq!(refusal(&files, "d"), expected);
+    }
+
+    #[test]
+    fn files_that_are_named_one_by_one_keep_their_order_and_classes() {
+        let memory = Memory::default();
+        for path in ["d/a/1.jpg", "d/b/2.jpg", "d/b/3.jpg"] {
+            memory.insert(path, JPEG.to_vec());
+        }
+        memory.insert("d/x.tfrecord", shard());
+        memory.insert("d/notes", b"text".to_vec());
+        let of = |paths: &[&str]| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            discover_all(Arc::new(memory.clone()), &paths, &KeyNames::default())
+        };
+        let source = of(&["d/b/3.jpg", "d/a/1.jpg"]).unwrap();
+        assert_eq!(
+            (source.n_samples(), source.packing(), source.classes()),
+            (2, "files", &["a".to_owned(), "b".to_owned()][..])
+        );
+        assert_eq!(of(&["d/x.tfrecord"]).unwrap().packing(), "tfrecord");
+        assert!(of(&["d/a/1.jpg", "d/x.tfrecord"]).err().unwrap().to_string().contains("mixes several kinds"));
+        assert!(of(&["d/notes"]).err().unwrap().to_string().starts_with("d/notes: expected images"));
+        assert!(matches!(of(&["d/none.jpg"]).err(), Some(Error::Storage(_))));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use forebay_bench::ingest::IngestSettings;
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
-use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
+use forebay_pipeline::{Source, Threads};
 use forebay_storage::Routed;
 use forebay_units::{PathText, count};
 
@@ -47,7 +47,7 @@ struct OfPixels;
 
 impl Pick for OfPixels {
     fn has(name: &str) -> bool {
-        ["size", "dtype", "layout", "scaled", "max_sample_size"].contains(&name)
+        ["size", "dtype", "layout", "scaled", "crop", "flip", "antialias", "seed", "max_sample_size"].contains(&name)
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     // Written to a temporary file and renamed, since an image may fail.
     let mut file = to.begin()?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
-    let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
+    let pipeline = args.settings.0.decoded(&source).threads(Threads::Auto).batch(16).prefetch(1);
     let (bar, stopped) = (progress::images(n as u64), stop::flag());
     for batch in pipeline.iter()? {
         // A bad image is an error, or rows would not match the files.
