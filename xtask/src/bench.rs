@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::shell::{binary, cargo, program, root, run, scratch, target};
-use crate::{python, system};
+use crate::{python, system, wheel};
 
 /// What FFCV needs to be built from source: it has no wheels.
 const FFCV_PACKAGES: [&str; 4] = ["libopencv-dev", "libturbojpeg0-dev", "pkg-config", "g++"];
@@ -56,6 +56,17 @@ pub fn peers(options: &[&str]) -> Result<()> {
     let mut command = program(python);
     command.arg(scripts.join("run.py")).arg("--data").arg(&data).arg("--forebay").arg(binary());
     command.arg("--out").arg(target().join("bench/peers.json"));
+    run(command.args(options))
+}
+
+/// Sets the Python loader beside ingest, DataLoader and tf.data, with `bench/python/run.py`.
+pub fn loader(options: &[&str]) -> Result<()> {
+    make_sets()?;
+    let scripts = root().join("bench/python");
+    let python = python::environment("loader", &scripts.join("requirements.txt"))?;
+    wheel::install(&wheel::build()?, &python)?;
+    let mut command = program(python);
+    command.arg(scripts.join("run.py")).arg("--data").arg(scratch("bench")?).arg("--forebay").arg(binary());
     run(command.args(options))
 }
 

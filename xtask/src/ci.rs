@@ -6,13 +6,13 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, program, run, target};
 use crate::tally::Tally;
-use crate::{advise, book, crash, fuzz, generate, hostile, layers, python, ranks, system, tidy};
+use crate::{advise, book, crash, fuzz, generate, hostile, layers, objects, python, ranks, system, tidy, wheel};
 
 /// A named step.
 type Step = (&'static str, fn(&Tally) -> Result<()>);
 
 /// What is off by default and checked all the same.
-const FEATURES: &str = "forebay/mpi,forebay/hdf5,forebay-record/schema";
+const FEATURES: &str = "forebay/mpi,forebay/hdf5,forebay/object,forebay-record/schema";
 
 /// The steps of a row run at the same time: each leaves a core idle, or waits for the network.
 const ROWS: &[&[Step]] = &[
@@ -24,7 +24,7 @@ const ROWS: &[&[Step]] = &[
     &[("documentation", |_| documentation())],
     &[("tests", tests)],
     &[("ranks", ranks::run_tests), ("release build", |_| release())],
-    &[("examples", |_| examples())],
+    &[("examples", |_| examples()), ("Python package", wheel::test)],
     &[("book", |tally| book::run_book(tally, &[]))],
     // Alone: its verdicts are about what else runs.
     &[("verdicts, short", |_| advise::run_campaign(&["--short"]))],
@@ -32,6 +32,7 @@ const ROWS: &[&[Step]] = &[
     &[("crashes, short", crashes)],
     &[
         ("hostile use, short", |tally| hostile::run_campaign(tally, &["--short"])),
+        ("object store", |_| objects::run_campaign(&[])),
         ("browser", python::browser),
         ("interoperability", python::interop),
     ],

@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-record", &["units"]),
     ("forebay-observe", &["units", "record"]),
     ("forebay-train", &["units"]),
+    ("forebay-interpose", &[]),
+    ("forebay-trace", &["units", "record", "interpose"]),
     ("forebay-checkpoint", &["units", "storage"]),
     ("forebay-workload", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),
@@ -68,6 +70,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "study",
             "report",
             "workload",
+            "interpose",
+            "trace",
         ],
     ),
     (
@@ -87,6 +91,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
+    ("forebay-python", &["units", "storage", "format", "pipeline", "checkpoint", "measure"]),
     ("forebay-fuzz", &["units", "jpeg", "format", "checkpoint", "workload"]),
     ("xtask", &["testing"]),
 ];

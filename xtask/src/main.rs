@@ -12,6 +12,7 @@ mod fuzz;
 mod generate;
 mod hostile;
 mod layers;
+mod objects;
 mod prefetch;
 mod python;
 mod ranks;
@@ -21,6 +22,8 @@ mod shell;
 mod system;
 mod tally;
 mod tidy;
+mod traced;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -39,7 +42,13 @@ cargo xtask COMMAND
   reports [STUDY…]
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
+  trace-torch    forebay trace on jobs of PyTorch, which it installs (1 GB)
+  wheel          builds the Python package into target/wheels
+  wheel test     builds it, installs it into a fresh environment, tests it
+  torch          the same, with PyTorch and torchvision; downloads several gigabytes
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
+  objects [--ceph]
+                 the laws of storage on an object store: moto, or Ceph from Debian
   fuzz [--seconds N] [TARGET]
                  mutated inputs for every decoder (60 s each by default)
   crash [--short] [--in DIR] [--summary FILE]
@@ -53,11 +62,14 @@ cargo xtask COMMAND
   bench parquet  our Parquet and the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe and fio on the same file; fails if a row is off by more than 5 %
+  bench trace    processor time per traced call, beside DFTracer; bytes per event; a report of 10,000,000 events
   bench prefetch an emulated accelerator on every tier, with and without prefetch, and a run that never waits
   bench checkpoint [--in DIR]
                  a durable save compared with torch.save, safetensors and TensorFlow; stalls, tiers, training
   bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
                  workloads compared with DLIO on the same files: AU, bytes per core, first step, generation, memory
+  bench python [--rounds N] [--threads N] [--only NAME…]
+                 the Python loader compared with ingest, torchvision's DataLoader and tf.data; downloads gigabytes
   bench peers [OPTIONS…]
                  ingest compared with tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -77,12 +89,19 @@ fn main() -> ExitCode {
         ["reports", rest @ ..] => reports::write(rest),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
+        ["wheel"] => wheel::built(),
+        ["wheel", "test"] => tally::of(wheel::test),
+        ["torch"] => tally::of(wheel::test_torch),
+        ["objects", rest @ ..] => objects::run_campaign(rest),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),
         ["crash", rest @ ..] => tally::of(|tally| crash::run_campaign(tally, rest)),
         ["hostile", rest @ ..] => tally::of(|tally| hostile::run_campaign(tally, rest)),
         ["advise", rest @ ..] => advise::run_campaign(rest),
         ["bench", "peers", rest @ ..] => bench::peers(rest),
+        ["bench", "trace"] => traced::compare(),
+        ["trace-torch"] => tally::of(python::torch),
+        ["bench", "python", rest @ ..] => bench::loader(rest),
         ["bench", "jpeg"] => bench::jpeg(),
         ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),

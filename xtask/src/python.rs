@@ -39,7 +39,7 @@ pub fn environment_of(tests: &str) -> Result<PathBuf> {
 
 /// Makes the environments of all tests.
 pub fn environments() -> Result<()> {
-    ["ranks", "browser", "python"].into_iter().try_for_each(|tests| environment_of(tests).map(drop))
+    ["ranks", "browser", "python", "wheel", "objects"].into_iter().try_for_each(|tests| environment_of(tests).map(drop))
 }
 
 /// Reports opened in a headless Chromium: drawn, hovered, in the dark, on a phone, on paper.
@@ -73,10 +73,26 @@ pub fn interop(tally: &Tally) -> Result<()> {
     let python = environment_of("python")?;
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
+    // They have an environment of their own.
+    pytest.arg("--ignore").arg(tests.join(TORCH_TESTS));
     for name in EXAMPLES {
         let path = target().join("debug/examples").join(name);
         pytest.env(format!("FOREBAY_{}", name.to_uppercase()), path);
     }
+    tally.run(&mut pytest)?;
+    eprintln!("tests/python/{TORCH_TESTS}: not run here; `cargo xtask trace-torch` installs PyTorch and runs it");
+    Ok(())
+}
+
+const TORCH_TESTS: &str = "test_trace_torch.py";
+
+/// `forebay trace` on jobs of PyTorch. CI leaves them out: PyTorch takes 1 GB and minutes to install.
+pub fn torch(tally: &Tally) -> Result<()> {
+    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let tests = root().join("tests/python");
+    let python = environment("torch", &tests.join("requirements-torch.txt"))?;
+    let mut pytest = program(python);
+    pytest.args(["-m", "pytest", "--quiet"]).arg(tests.join(TORCH_TESTS)).env("FOREBAY", binary());
     tally.run(&mut pytest)
 }
 

@@ -142,6 +142,7 @@ fn holds_here(reason: Reason) -> bool {
         Reason::NoProgram => false,
         Reason::NoSchedulerCounts => !exists("/proc/self/schedstat"),
         Reason::NoCgroupV1 => !is_root() || !exists("/sys/fs/cgroup/blkio"),
+        Reason::NoTorch => !crate::wheel::is_made("torch"),
         Reason::NoXfs => !works("mkfs.xfs", &["-V"]) || !works("grep", &["-q", "xfs", "/proc/filesystems"]),
     }
 }

@@ -38,7 +38,9 @@ pub(crate) const READ_BY_SIZE: f64 = 0.4;
 
 /// Relative costs of samples, by their sizes.
 pub(crate) fn weights(source: &Source) -> Vec<f64> {
-    let sizes: Vec<f64> = source.sizes(MOST_WEIGHTS).into_iter().map(|size| size as f64).collect();
+    // The size of an object takes a request.
+    let most = if supply::is_remote(source) { 0 } else { MOST_WEIGHTS };
+    let sizes: Vec<f64> = source.sizes(most).into_iter().map(|size| size as f64).collect();
     let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
     if mean > 0.0 { sizes.iter().map(|size| FIXED + (1.0 - FIXED) * size / mean).collect() } else { Vec::new() }
 }

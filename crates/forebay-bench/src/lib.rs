@@ -13,3 +13,5 @@ pub mod ingest;
 mod supply;
 pub mod train;
 pub mod tune;
+
+pub use supply::CropKind;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_format::image::{Dtype, ImageSpec, Layout};
+use forebay_format::image::{ImageSpec, Layout};
 use forebay_measure::usage::cores;
-use forebay_measure::{Interleave, Io, Refused, Shuffle};
-use forebay_pipeline::{Batched, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning};
+use forebay_measure::{Interleave, Io, Refused, Shuffle, ThreadCount};
+use forebay_pipeline::{
+    Augment, AugmentImage, Batched, Crop, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning,
+};
 use forebay_record::{DatasetNote, Failure, TriedThreads};
-use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Storage, choose_mode};
-use forebay_units::{Bytes, PathText};
+use forebay_storage::{CHOICE_LIMIT, Mode, Profile, Reading, Requests, Storage, choose_mode, is_url};
+use forebay_units::{Bytes, PathText, count, group_digits};
 
 /// Files per mode if the mode is chosen by measurement.
 const CHOICE_FILES: usize = 256;
@@ -24,18 +26,87 @@ const USUAL_INTERLEAVE: Interleave = Interleave { cycle: 4, block: 16 };
 /// The tuner settles within a second or two if batches are fast; with slow storage it would take too long.
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
+/// The settings that depend on where the data is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadingSettings {
+    pub(crate) cold: bool,
+    pub(crate) io: Io,
+    pub(crate) inflight: Option<ThreadCount>,
+    pub(crate) readahead: Option<Bytes>,
+}
+
+impl ReadingSettings {
+    /// Refuses settings that mean nothing where the data is.
+    fn check(&self, source: &Source, tier: Option<&Profile>) -> Result<(), forebay_measure::Error> {
+        let of_files = [
+            ("cold", self.cold, "evicts files from the page cache"),
+            ("io", self.io != Io::Fixed(Mode::Buffered), "is how files are read"),
+            ("tier", tier.is_some(), "emulates a device below files"),
+        ];
+        let of_objects = [
+            ("inflight", self.inflight.is_some(), "is for data on an object store"),
+            ("readahead", self.readahead.is_some(), "is for data on an object store"),
+        ];
+        let (all, is) = match is_remote(source) {
+            true => (of_files.to_vec(), "on an object store"),
+            false => (of_objects.to_vec(), "local"),
+        };
+        let Some((setting, _, why)) = all.into_iter().find(|(_, is_given, _)| *is_given) else { return Ok(()) };
+        let path = source.files().first().cloned().unwrap_or_default();
+        Err(forebay_measure::Error::Misplaced { setting, why, path, is })
+    }
+
+    fn reading(&self) -> Reading {
+        let usual = Reading::default();
+        let inflight = match self.inflight {
+            Some(ThreadCount::Fixed(n)) => Some(n),
+            Some(ThreadCount::Auto) | None => usual.inflight,
+        };
+        Reading { inflight, readahead: self.readahead.map_or(usual.readahead, |size| size.0) }
+    }
+}
+
+/// Whether the data is on an object store.
+pub(crate) fn is_remote(source: &Source) -> bool {
+    source.files().first().is_some_and(|file| is_url(file))
+}
+
 /// Opens the storage; notes a mode chosen by measurement.
 pub(crate) fn storage(
-    io: Io,
+    settings: ReadingSettings,
     tier: Option<&Profile>,
     source: &Source,
     notes: &mut Vec<String>,
-) -> forebay_storage::Result<Arc<dyn Storage>> {
-    let mode = match io {
+) -> Result<Arc<dyn Storage>, forebay_measure::Error> {
+    settings.check(source, tier)?;
+    let mode = match settings.io {
         Io::Fixed(mode) => mode,
         Io::Auto => chosen_mode(source, notes)?,
     };
-    Ok(forebay_storage::files(mode, tier))
+    Ok(forebay_storage::files_and_objects(mode, tier, settings.reading()))
+}
+
+/// Describes the storage of the data.
+pub(crate) fn describe_storage(storage: &dyn Storage, source: &Source) -> String {
+    source.files().first().map_or_else(|| storage.description(), |file| storage.description_of(file))
+}
+
+/// The note on the requests that a run sent; `None` if it sent none.
+pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>) -> Option<String> {
+    let sent = after?.since(&before.unwrap_or_default());
+    if sent.sent == 0 {
+        return None;
+    }
+    let repeated = match (sent.throttled, sent.failed, sent.resumed) {
+        (0, 0, 0) => "none was repeated".to_owned(),
+        (throttled, failed, resumed) => format!(
+            "repeated: {} because the store asked to slow down, {} that failed, {} for the rest of a broken transfer",
+            group_digits(throttled),
+            group_digits(failed),
+            group_digits(resumed)
+        ),
+    };
+    Some(format!("{} sent to the object store, warm-ups included; {repeated}", count(sent.sent, "request")))
 }
 
 /// The order of the samples, as asked.
@@ -91,8 +162,62 @@ impl Order {
     }
 }
 
+/// Which part of each image a sample shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CropKind {
+    None,
+    Center,
+    Random,
+}
+
+/// The kinds by name.
+pub(crate) const CROPS: [(&str, CropKind); 3] =
+    [("none", CropKind::None), ("center", CropKind::Center), ("random", CropKind::Random)];
+
+/// What happens to images beside decoding and resizing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageChange {
+    pub(crate) crop: CropKind,
+    pub(crate) flip: bool,
+    pub(crate) antialias: bool,
+    pub(crate) seed: u64,
+}
+
+impl ImageChange {
+    /// `None` if nothing happens.
+    fn augment(self, spec: ImageSpec) -> Option<Augment> {
+        let crop = match self.crop {
+            CropKind::None => Crop::Whole,
+            CropKind::Center => Crop::center_of((spec.width, spec.height)),
+            CropKind::Random => Crop::RANDOM,
+        };
+        let flip = if self.flip { 0.5 } else { 0.0 };
+        let is_any = self.crop != CropKind::None || self.flip || self.antialias;
+        is_any.then_some(Augment { crop, flip, antialias: self.antialias, normalize: None, seed: self.seed })
+    }
+
+    /// For samples that are evaluated: the centre, if parts of images are trained on, and nothing random.
+    #[must_use]
+    pub(crate) fn for_evaluation(self) -> Self {
+        let crop = if self.crop == CropKind::None { CropKind::None } else { CropKind::Center };
+        Self { crop, flip: false, ..self }
+    }
+
+    /// For display and comparison; empty if nothing happens.
+    pub(crate) fn describe(self) -> String {
+        let crop = CROPS.iter().find(|(_, kind)| *kind == self.crop && self.crop != CropKind::None);
+        let crop = crop.map(|(name, _)| format!("{name} crop"));
+        let flip = self.flip.then(|| "half mirrored".to_owned());
+        let antialias = self.antialias.then(|| "antialiased".to_owned());
+        crop.into_iter().chain(flip).chain(antialias).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Tensor shards already hold pixels.
-pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec) -> Mapped {
+pub(crate) fn decoded(dataset: Dataset, source: &Source, spec: ImageSpec, change: ImageChange) -> Mapped {
+    if let Some(augment) = change.augment(spec) {
+        return dataset.map(AugmentImage { spec, augment, pixels: source.pixels() });
+    }
     match source.pixels() {
         None => dataset.map(DecodeImage(spec)),
         Some(shape) => dataset.map(TakePixels { shape, spec }),
@@ -146,17 +271,16 @@ pub(crate) fn failures(stats: &Stats) -> Vec<Failure> {
 }
 
 /// For display.
-pub(crate) fn describe_output(spec: ImageSpec) -> String {
-    let dtype = match spec.dtype {
-        Dtype::U8 => "u8",
-        Dtype::F32 => "f32",
-    };
+pub(crate) fn describe_output(spec: ImageSpec, change: ImageChange) -> String {
+    let dtype = spec.dtype.name();
     let layout = match spec.layout {
         Layout::Nhwc => "nhwc",
         Layout::Nchw => "nchw",
     };
     let scaled = if spec.scaled_dct { ", scaled decoding" } else { "" };
-    format!("{}x{} {dtype} {layout}{scaled}", spec.width, spec.height)
+    let change = change.describe();
+    let change = if change.is_empty() { change } else { format!(", {change}") };
+    format!("{}x{} {dtype} {layout}{scaled}{change}", spec.width, spec.height)
 }
 
 /// Prefix to the first failed sample's error, if all samples failed.

@@ -12,7 +12,7 @@ use forebay_format::example::KeyNames;
 use forebay_format::image::{self, ImageDecoder, ImageInfo, ImageKind, ImageSpec};
 use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Class, Fault, Form, Inspection};
-use forebay_storage::{Buffer, Local, Object, Storage};
+use forebay_storage::{Buffer, Object, Routed, Storage};
 use forebay_units::{Bytes, Summary, chain};
 
 use crate::manifest::Manifest;
@@ -48,7 +48,7 @@ impl Default for InspectOptions {
 /// # Errors
 /// When `path` does not exist or contains no data, or the caller stops it. Bad files are part of the result.
 pub fn inspect(path: &Path, options: &InspectOptions, control: &Control<'_>) -> Result<Inspection> {
-    let storage = Local::default();
+    let storage = Routed::default();
     let source = Source::open(&storage, path)?;
     let keys = features::decide(&storage, path, &source, &options.keys, options.max_sample)?;
     let reading = Reading { storage: &storage, keys: &keys, limit: options.max_sample.0 };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use forebay_format::example::Keys;
 use forebay_format::{Error as FormatError, Kind, LeftOut, is_passed_over, list, split};
 use forebay_record::Form;
-use forebay_storage::{Buffer, Error as StorageError, Storage};
+use forebay_storage::{Buffer, Error as StorageError, Storage, beside};
 use forebay_units::PathText;
 
 use crate::{Error, Result};
@@ -44,7 +44,11 @@ impl Source {
     /// When `path` does not exist, cannot be read, or refers to no data.
     pub(crate) fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         // Only a file has a size; a folder is listed.
-        let is_file = storage.size(path).is_ok();
+        let is_file = match storage.size(path) {
+            // A listing would fail too, after the same time.
+            Err(error) if error.is_final() => return Err(error.into()),
+            found => found.is_ok(),
+        };
         let source = if is_file { Self::of_file(storage, path)? } else { Self::of_folder(storage, path)? };
         match source.items.is_empty() {
             true => Err(Error::Empty { path: path.to_owned(), left_out: source.left_out.note() }),
@@ -101,7 +105,7 @@ impl Source {
     fn of_list(path: &Path, bytes: &[u8]) -> Self {
         let base = path.parent().unwrap_or(Path::new(""));
         let item = |entry: list::Entry<'_>| Item {
-            path: base.join(entry.path),
+            path: beside(base, entry.path),
             name: entry.path.to_owned(),
             label: entry.label,
         };

@@ -11,7 +11,7 @@ use forebay_format::example::KeyNames;
 use forebay_format::image::{ImageDecoder, ImageSpec};
 use forebay_format::{Kind, MAX_SAMPLE_SIZE};
 use forebay_record::{Fault, Verification};
-use forebay_storage::{Buffer, Local};
+use forebay_storage::{Buffer, Routed};
 use forebay_units::{Bytes, chain};
 
 use crate::manifest::Manifest;
@@ -39,7 +39,7 @@ impl Default for VerifyOptions {
 /// # Errors
 /// When `path` does not exist or contains no data, or the caller stops it. Bad files are part of the result.
 pub fn verify(path: &Path, options: &VerifyOptions, control: &Control<'_>) -> Result<Verification> {
-    let storage = Local::default();
+    let storage = Routed::default();
     let manifest = Manifest::beside(&storage, path);
     let listed = manifest.as_ref().and_then(|read| read.as_ref().ok());
     let source = Source::open(&storage, path)?;

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use forebay_record::CacheEvidence;
-use forebay_storage::Error;
 use forebay_storage::cache::{self, Residency};
+use forebay_storage::{Error, is_url};
 
 pub struct Before {
     resident: Option<f64>,
@@ -19,8 +19,11 @@ impl Before {
     }
 }
 
-/// Evicts the files if a cold start is wanted, then records what remains in memory and the device counters.
+/// Evicts the files if a cold start is wanted, then records what remains in memory and the device counters. Objects are
+/// in no page cache.
 pub fn prepare(files: &[PathBuf], evict: bool) -> forebay_storage::Result<Before> {
+    let files: Vec<&PathBuf> = files.iter().filter(|file| !is_url(file)).collect();
+    let files = files.as_slice();
     if evict {
         for path in files {
             of_usable(cache::evict([path.as_path()]))?;
@@ -33,7 +36,7 @@ pub fn prepare(files: &[PathBuf], evict: bool) -> forebay_storage::Result<Before
     Ok(Before { resident: resident_share(files), block_bytes: cache::block_bytes_read() })
 }
 
-fn resident_share(files: &[PathBuf]) -> Option<f64> {
+fn resident_share(files: &[&PathBuf]) -> Option<f64> {
     let mut sum = Residency::default();
     for path in files {
         if let Some(of_file) = of_usable(cache::residency([path.as_path()])).ok()? {

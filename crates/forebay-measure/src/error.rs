@@ -35,6 +35,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// A setting has no meaning where the data is.
+    #[error("{}: the data is {is}: `{setting}` {why}; omit it", path.escaped())]
+    Misplaced { setting: &'static str, why: &'static str, path: PathBuf, is: &'static str },
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),
     #[error(transparent)]

@@ -38,6 +38,12 @@ impl Batch {
         unsafe { self.shared.dispatch.ring.samples_at(self.place, self.samples.len()) }
     }
 
+    /// The samples' memory, for consumers that lend it to other libraries. It belongs to this batch until the batch is
+    /// dropped, and is aligned for floats.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.shared.dispatch.ring.address(self.place)
+    }
+
     /// All samples as 32-bit floats.
     ///
     /// # Panics

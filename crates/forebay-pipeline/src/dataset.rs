@@ -413,6 +413,10 @@ impl Batched {
                           description, cache in memory, or cache before map()";
             return Err(Error::Plan { stage: "cache", reason: reason.to_owned() });
         }
+        if self.mapped.made_cache.is_some() && self.mapped.map.varies() {
+            let reason = "finished samples differ from epoch to epoch: cache before map()";
+            return Err(Error::Plan { stage: "cache", reason: reason.to_owned() });
+        }
         if self.mapped.one_hot == Some(0) {
             return Err(Error::Plan { stage: "one_hot", reason: "must be at least 1".to_owned() });
         }

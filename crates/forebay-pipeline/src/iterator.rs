@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use forebay_storage::Ahead;
 use forebay_units::Bytes;
 
 use crate::batch::{Batch, BatchMemory};
 use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::Error;
 use crate::exec::activity::{Ledger, Times};
+use crate::exec::ahead;
 use crate::exec::blocks::Blocks;
 use crate::exec::dispatch::{ClaimSize, Dispatch};
 use crate::exec::fetch::{Fetcher, ShardMemory};
@@ -19,7 +22,7 @@ use crate::exec::ring::{Ring, SlotState};
 use crate::exec::roster::Roster;
 use crate::exec::tuner::{Tuner, Tuning};
 use crate::exec::worker::{Exchange, Shared};
-use crate::source::Packing;
+use crate::source::{Packing, Source};
 use crate::stage_cache::Cache;
 use crate::state::State;
 use crate::stats::{Meter, Stats};
@@ -34,6 +37,8 @@ const EXPANDED_SHARDS: usize = 8;
 enum Patience<'a> {
     Forever,
     Until(&'a AtomicBool),
+    /// To a moment.
+    Till(Instant),
     /// Not at all, but it wants to be woken.
     Woken,
     Never,
@@ -60,6 +65,8 @@ pub struct Batches {
     asked: Option<(u64, Times)>,
     tuner: Option<Tuner>,
     started_ns: u64,
+    /// Ends the reads ahead, if there are any.
+    stop: Option<Box<dyn Fn() + Send + Sync>>,
     stats: Stats,
 }
 
@@ -82,6 +89,13 @@ impl Batches {
         let (raw, made) = open_caches(plan)?;
         let pool = Pool::of(plan);
         let batch = plan.slots_per_batch();
+        let is_cached = raw.is_some() || made.is_some();
+        let ahead =
+            if is_cached { None } else { ahead::announce(plan, &source, position, 2 * pool.claiming * RUN_SAMPLES) };
+        let (source, stop) = match ahead {
+            Some(Ahead { storage, stop }) => (source.with_storage(storage), Some(stop)),
+            None => (source, None),
+        };
         let ring =
             Ring::new(plan.n_buffers(), batch, mapped.map.sample_bytes()).map_err(|error| no_memory(plan, &error))?;
         let clock = Arc::clone(&plan.clock);
@@ -93,6 +107,8 @@ impl Batches {
             ledgers: (0..pool.claiming + pool.decoders).map(|_| Arc::new(Ledger::new(started_ns))).collect(),
             deterministic: mapped.deterministic,
             claim_size: ClaimSize { samples: claim_samples(&source), sharers: pool.claiming },
+            first_position: position,
+            epoch_len: mapped.dataset.chain.repeated(),
             made: made.clone(),
             roster: Roster::default(),
             exchange: Exchange::new(pool.claiming, pool.claiming + 2 * pool.decoders),
@@ -121,6 +137,7 @@ impl Batches {
             asked: None,
             tuner: pool.tuned.then(|| Tuner::new(pool.claiming)),
             started_ns,
+            stop,
             stats: Stats { n_threads: shared.ledgers.len(), ..Stats::default() },
             shared,
         })
@@ -190,6 +207,12 @@ impl Batches {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => None,
         }
+    }
+
+    /// The next batch, or `Pending` after `patience`; a later call continues with the same batch. All of it counts as a
+    /// wait.
+    pub fn next_within(&mut self, patience: Duration) -> Poll<Option<Result<Batch, Error>>> {
+        self.ask(Patience::Till(Instant::now() + patience))
     }
 
     /// The next batch if it is ready; otherwise requests it without waiting. Not counted as a wait.
@@ -264,9 +287,10 @@ impl Batches {
                 Patience::Until(stop) if !stop.load(Ordering::Relaxed) => {
                     self.shared.dispatch.wait_for(awaited, Some(stop));
                 }
+                Patience::Till(end) if Instant::now() < end => self.shared.dispatch.wait_till(awaited, end),
                 Patience::Woken if self.shared.dispatch.wake_for(awaited) => return Poll::Pending,
                 Patience::Woken => (),
-                Patience::Until(_) | Patience::Never => return Poll::Pending,
+                Patience::Until(_) | Patience::Till(_) | Patience::Never => return Poll::Pending,
             }
         }
     }
@@ -375,6 +399,9 @@ impl Drop for Batches {
     fn drop(&mut self) {
         self.shared.dispatch.close();
         self.shared.exchange.close();
+        if let Some(stop) = &self.stop {
+            stop();
+        }
         for thread in self.threads.drain(..) {
             // Workers catch the panics of samples. A panic of the worker itself is our bug and was already printed.
             let _ = thread.join();
@@ -411,7 +438,7 @@ fn open_caches(plan: &Batched) -> Result<Caches, Error> {
     Ok((open(plan.raw_cache())?, open(plan.made_cache())?))
 }
 
-fn claim_samples(source: &crate::Source) -> usize {
+fn claim_samples(source: &Source) -> usize {
     match source.index.packing {
         Packing::Files => source.storage.read_many_preferred(),
         Packing::Streamed => 1,
@@ -419,6 +446,6 @@ fn claim_samples(source: &crate::Source) -> usize {
     }
 }
 
-fn shards_in_memory(source: &crate::Source, mapped: bool) -> usize {
+fn shards_in_memory(source: &Source, mapped: bool) -> usize {
     if mapped { source.files().len() } else { EXPANDED_SHARDS }
 }

@@ -34,6 +34,7 @@
 //! # Ok::<(), forebay_pipeline::Error>(())
 //! ```
 
+mod augment;
 mod batch;
 mod dataset;
 mod error;
@@ -47,6 +48,7 @@ mod stage_cache;
 mod state;
 mod stats;
 
+pub use augment::{Augment, AugmentImage, Crop};
 pub use batch::{Batch, BatchMemory};
 pub use dataset::{Batched, Dataset, Mapped, Threads};
 pub use error::{Error, FailedSample, SampleError};

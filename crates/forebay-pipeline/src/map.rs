@@ -12,6 +12,9 @@ use crate::source::PixelShape;
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     pub index: u32,
+    /// The pass over the data that it is made for: its position in the order, in lengths of what
+    /// [`Dataset::repeat`](crate::Dataset::repeat) repeats. 0 without a repeat.
+    pub epoch: u64,
     pub label: i64,
     /// Its content: an encoded image, a record's payload, or pixels.
     pub bytes: &'a [u8],
@@ -27,6 +30,11 @@ pub trait Map: Send + Sync {
     /// Whether the map needs images. If so, records without an image fail with an error that lists their contents;
     /// otherwise they are passed whole.
     fn wants_images(&self) -> bool {
+        false
+    }
+
+    /// Whether a sample differs from epoch to epoch, so that finished samples must not be kept.
+    fn varies(&self) -> bool {
         false
     }
 

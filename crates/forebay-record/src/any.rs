@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::{CheckpointCell, DatasetNote, Error, IngestCell, ProbeCell, Record, StudyRun, TrainCell, WorkloadCell};
+use crate::{
+    CheckpointCell, DatasetNote, Error, IngestCell, ProbeCell, Record, StudyRun, TraceCell, TrainCell, WorkloadCell,
+};
 
 /// A record whose command is known only after reading it.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +19,8 @@ pub enum AnyRecord {
     Checkpoint(Record<CheckpointCell>),
     /// Written by `forebay workload run --json`.
     Workload(Record<WorkloadCell>),
+    /// Written by `forebay trace` into its folder.
+    Trace(Record<TraceCell>),
     /// The `record.jsonl` of `forebay study run`.
     Study(Box<StudyRun>),
 }
@@ -39,10 +43,11 @@ impl AnyRecord {
             "train" => Record::from_json(text).map(Self::Train),
             "checkpoint" => Record::from_json(text).map(Self::Checkpoint),
             "workload" => Record::from_json(text).map(Self::Workload),
+            "trace" => Record::from_json(text).map(Self::Trace),
             "study" => StudyRun::from_jsonl(text).map(|(run, _)| Self::Study(Box::new(run))),
             _ => Err(Error::Command {
                 found: head.command,
-                expected: "ingest, probe, train, checkpoint, workload or study",
+                expected: "ingest, probe, train, checkpoint, workload, trace or study",
             }),
         }
     }
@@ -57,6 +62,7 @@ impl AnyRecord {
             Self::Train(record) => Some(&record.dataset),
             Self::Checkpoint(record) => Some(&record.dataset),
             Self::Workload(record) => Some(&record.dataset),
+            Self::Trace(record) => Some(&record.dataset),
             Self::Study(_) => None,
         }
     }
@@ -72,7 +78,14 @@ macro_rules! from_record {
     )*};
 }
 
-from_record!(Ingest: IngestCell, Probe: ProbeCell, Train: TrainCell, Checkpoint: CheckpointCell, Workload: WorkloadCell);
+from_record!(
+    Ingest: IngestCell,
+    Probe: ProbeCell,
+    Train: TrainCell,
+    Checkpoint: CheckpointCell,
+    Workload: WorkloadCell,
+    Trace: TraceCell
+);
 
 #[cfg(test)]
 mod tests {

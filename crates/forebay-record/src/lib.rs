@@ -40,6 +40,7 @@ mod probe;
 mod schema;
 mod series;
 mod study;
+mod trace;
 mod train;
 mod tuning;
 mod upgrade;
@@ -70,6 +71,10 @@ pub use series::{Column, Mark, Reads, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
+};
+pub use trace::{
+    TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TraceProcess, TraceRule, TraceSave, TraceSize,
+    TraceTotals,
 };
 pub use train::{Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
 pub use tuning::{Tuning, TuningEnd, TuningOutcome};
@@ -163,7 +168,7 @@ pub struct DatasetNote {
 pub struct Record<C> {
     /// Name and version of the record format.
     pub schema: String,
-    /// Command that wrote the record: "ingest", "probe", "train", "checkpoint" or "workload".
+    /// Command that wrote the record: "ingest", "probe", "train", "checkpoint", "workload" or "trace".
     pub command: String,
     /// Command line of the run, one word per entry.
     #[serde(default)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::{AnyCell, Cell};
 use crate::metric::{Better, Measurement, Metric, MetricInfo, Unit};
 use crate::probe::BEST;
-use crate::{CheckpointCell, IngestCell, Inspection, ProbeCell, Step, TrainCell, WorkloadCell};
+use crate::{CheckpointCell, IngestCell, Inspection, ProbeCell, Step, TraceCell, TrainCell, WorkloadCell};
 
 /// Ratio of a metric to its value at the first level.
 pub const SPEED_UP: MetricInfo = MetricInfo::derived("speed_up", "speed-up", Unit::Times, Better::Higher);
@@ -27,6 +27,7 @@ pub enum Measured {
     Train(Box<TrainCell>),
     Checkpoint(Box<CheckpointCell>),
     Workload(Box<WorkloadCell>),
+    Trace(Box<TraceCell>),
     Inspect(Box<Inspection>),
 }
 
@@ -39,6 +40,7 @@ impl Measured {
             Self::Train(cell) => vec![&**cell],
             Self::Checkpoint(cell) => vec![&**cell],
             Self::Workload(cell) => vec![&**cell],
+            Self::Trace(cell) => vec![&**cell],
             Self::Inspect(cell) => vec![&**cell],
         }
     }
@@ -78,7 +80,7 @@ macro_rules! from_cell {
     )*};
 }
 
-from_cell!(Ingest: IngestCell, Train: TrainCell, Checkpoint: CheckpointCell, Workload: WorkloadCell, Inspect: Inspection);
+from_cell!(Ingest: IngestCell, Train: TrainCell, Checkpoint: CheckpointCell, Workload: WorkloadCell, Trace: TraceCell, Inspect: Inspection);
 
 impl From<ProbeCell> for Measured {
     fn from(cell: ProbeCell) -> Self {
@@ -98,6 +100,7 @@ impl Step {
             Self::Train => infos(TrainCell::METRICS),
             Self::Checkpoint => infos(CheckpointCell::METRICS),
             Self::Workload => infos(WorkloadCell::METRICS),
+            Self::Trace => return infos(TraceCell::METRICS),
             Self::Inspect => return infos(Inspection::METRICS),
         };
         known.push(&SPEED_UP);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Cause, Cell, CheckpointCell, ExperimentSpec, IngestCell, ProbeCell, Record, SCHEMA, StudyLine, StudySpec,
-    TrainCell, WorkloadCell,
+    TraceCell, TrainCell, WorkloadCell,
 };
 
 /// In the dialect of draft 2020-12.
@@ -22,6 +22,7 @@ pub fn json_schema() -> Value {
         record_of::<TrainCell>(&mut generator),
         record_of::<CheckpointCell>(&mut generator),
         record_of::<WorkloadCell>(&mut generator),
+        record_of::<TraceCell>(&mut generator),
     ];
     let line = generator.subschema_for::<StudyLine>().to_value();
     let mut definitions = generator.take_definitions(true);
@@ -34,7 +35,7 @@ pub fn json_schema() -> Value {
     let mut schema = json_schema!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
-        "description": "A record of forebay ingest, probe, train, checkpoint bench or workload run, or one line of the \
+        "description": "A record of forebay ingest, probe, train, checkpoint bench, workload run or trace, or one line of the \
                         record.jsonl of forebay study run.",
         "oneOf": any,
         "$defs": definitions,

@@ -59,7 +59,7 @@ fn of_study_cell(cell: &mut Map<String, Value>) {
 fn of_cell(step: Step, cell: &mut Value) {
     let Some(cell) = cell.as_object_mut() else { return };
     match step {
-        Step::Inspect => return,
+        Step::Inspect | Step::Trace => return,
         Step::Checkpoint => with_tiers(cell),
         Step::Ingest | Step::Probe | Step::Workload => with_medium(cell, false),
         Step::Train => with_medium(cell, true),

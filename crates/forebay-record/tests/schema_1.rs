@@ -38,6 +38,7 @@ fn written(record: &AnyRecord) -> String {
         AnyRecord::Train(record) => of(record),
         AnyRecord::Checkpoint(record) => of(record),
         AnyRecord::Workload(record) => of(record),
+        AnyRecord::Trace(record) => of(record),
         AnyRecord::Study(run) => lines(run),
     }
 }

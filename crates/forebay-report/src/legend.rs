@@ -10,6 +10,7 @@ use crate::data::{Data, Value};
 use crate::number::percent;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
+use crate::traced;
 
 pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     if run.study.cells.is_empty() {
@@ -112,7 +113,8 @@ pub(crate) fn tables(run: &Run<'_>) -> Vec<(&'static str, Data)> {
     if run.is_study() {
         return Vec::new();
     }
-    [("Losses", losses(run)), ("Steps", steps(run))].into_iter().filter(|(_, data)| !data.is_empty()).collect()
+    let own = [("Losses", losses(run)), ("Steps", steps(run))].into_iter().filter(|(_, data)| !data.is_empty());
+    own.chain(traced::tables(run)).collect()
 }
 
 fn losses(run: &Run<'_>) -> Data {

@@ -47,6 +47,7 @@ mod stall;
 mod svg;
 mod table;
 mod text;
+mod traced;
 mod tuned;
 mod verdict;
 mod visible;

@@ -59,6 +59,7 @@ pub(crate) fn for_terminal(named: &NamedRun) -> NamedRun {
         AnyRecord::Train(record) => AnyRecord::Train(each(record)),
         AnyRecord::Checkpoint(record) => AnyRecord::Checkpoint(each(record)),
         AnyRecord::Workload(record) => AnyRecord::Workload(each(record)),
+        AnyRecord::Trace(record) => AnyRecord::Trace(each(record)),
         AnyRecord::Study(run) => AnyRecord::Study(Box::new(StudyRun {
             head: each(&run.head),
             cells: run.cells.iter().map(each).collect(),

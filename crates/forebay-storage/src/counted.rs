@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_units::{Clock, Histogram, SystemClock};
 use serde::Serialize;
 
-use crate::{Buffer, Entry, Object, Operation, Result, Storage, Writer};
+use crate::{Ahead, Buffer, Entry, NextRead, Object, Operation, Requests, Result, Storage, Writer};
 
 #[derive(Debug, Default)]
 pub struct OpCounts {
@@ -149,6 +149,24 @@ impl<S: Storage> Storage for Counted<S> {
 
     fn remove(&self, path: &Path) -> Result<()> {
         self.meter.time(Operation::Remove, |()| 0, || self.inner.remove(path))
+    }
+
+    fn description_of(&self, path: &Path) -> String {
+        self.inner.description_of(path)
+    }
+
+    fn concurrency(&self, path: &Path) -> usize {
+        self.inner.concurrency(path)
+    }
+
+    fn requests(&self) -> Option<Requests> {
+        self.inner.requests()
+    }
+
+    /// Counts the readers' reads, not those made ahead of them.
+    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+        let Ahead { storage, stop } = self.inner.read_ahead(reads, limit, spread)?;
+        Some(Ahead { storage: Arc::new(Counted { inner: storage, meter: Arc::clone(&self.meter) }), stop })
     }
 
     fn read_many_preferred(&self) -> usize {

@@ -60,6 +60,15 @@ pub enum Error {
     /// The backend or its file system does not support the operation.
     #[error("{operation} {}: {what}", path.escaped())]
     Unsupported { operation: Operation, path: PathBuf, what: String },
+    /// An object store refused a request, failed, or could not be reached.
+    #[error("{operation} {}: {what}", path.escaped())]
+    Remote {
+        operation: Operation,
+        path: PathBuf,
+        what: String,
+        /// Whether it answered at all.
+        answered: bool,
+    },
     #[error("{operation} {}", path.escaped())]
     Io {
         operation: Operation,
@@ -97,7 +106,34 @@ impl Error {
             | Self::Full { path, .. }
             | Self::Denied { path, .. }
             | Self::Unsupported { path, .. }
+            | Self::Remote { path, .. }
             | Self::Io { path, .. } => path,
+        }
+    }
+
+    /// Whether another request would fail too, after as long a time.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Remote { answered: false, .. })
+    }
+
+    /// The same outcome for another reader of the same bytes.
+    #[cfg(feature = "object")]
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::NotFound { operation, path } => Self::NotFound { operation: *operation, path: path.clone() },
+            Self::Truncated { path, offset, wanted, found } => {
+                Self::Truncated { path: path.clone(), offset: *offset, wanted: *wanted, found: *found }
+            }
+            Self::TooLarge { path, size, limit } => Self::TooLarge { path: path.clone(), size: *size, limit: *limit },
+            Self::Remote { operation, path, what, answered } => {
+                Self::Remote { operation: *operation, path: path.clone(), what: what.clone(), answered: *answered }
+            }
+            other => Self::Remote {
+                operation: Operation::Read,
+                path: other.path().to_owned(),
+                what: forebay_units::chain(other),
+                answered: true,
+            },
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
+use crate::{Buffer, Entry, Error, Object, Operation, Requests, Result, Storage, Writer};
 
 /// What happens to the faulty operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,18 @@ impl<S: Storage> Storage for Faulty<S> {
     fn remove(&self, path: &Path) -> Result<()> {
         self.plan.strike(Operation::Remove, path)?;
         self.inner.remove(path)
+    }
+
+    fn description_of(&self, path: &Path) -> String {
+        format!("faulty over {}", self.inner.description_of(path))
+    }
+
+    fn concurrency(&self, path: &Path) -> usize {
+        self.inner.concurrency(path)
+    }
+
+    fn requests(&self) -> Option<Requests> {
+        self.inner.requests()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Storage backends (local files, memory, null) and wrappers that slow them down, count their traffic or inject faults.
+//! Storage backends (local files, memory, null, object stores) and wrappers that slow them down, count their traffic or inject faults.
 //!
 //! [`Storage`] is small and object-safe; a backend is one file, a wrapper is a `Storage` around a `Storage`, and all of
 //! them obey the laws in [`contract`](self#laws). It moves bytes and knows no format. Page-cache control with proof is
@@ -15,7 +15,7 @@
 //! - Every error names the path.
 //!
 //! # Limits
-//! Linux only. Paths are local paths; object stores are a later backend.
+//! Linux only. Object stores need the feature `object`; their paths are URLs, and [`Routed`] takes both kinds.
 //!
 //! ```
 //! use std::path::Path;
@@ -29,6 +29,8 @@
 //! # Ok::<(), forebay_storage::Error>(())
 //! ```
 
+pub mod access;
+mod ahead;
 mod buffer;
 pub mod cache;
 #[cfg(feature = "contract")]
@@ -39,13 +41,19 @@ mod faulty;
 mod local;
 mod memory;
 mod null;
+#[cfg(feature = "object")]
+mod object;
 mod reader;
+mod requests;
+mod routed;
 mod shaped;
 pub mod tier;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use access::Access;
+pub use ahead::{Ahead, NextRead};
 pub use buffer::Buffer;
 pub use counted::{Counted, Counters, OpCounts};
 pub use error::{Error, Operation, Result};
@@ -53,15 +61,23 @@ pub use faulty::{Effect, Fault, Faulty};
 pub use local::{CHOICE_LIMIT, Capabilities, Choice, Local, Mode, Support, choose_mode, n_listed};
 pub use memory::Memory;
 pub use null::Null;
+#[cfg(feature = "object")]
+pub use object::Objects;
 pub use reader::ObjectReader;
+pub use requests::Requests;
+pub use routed::{Reading, Routed, SCHEMES, beside, is_url};
 pub use shaped::{Device, Profile, Shaped};
 
-/// The storage of an experiment: local files, slowed down to the profile if one is given.
+/// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
-    let local = Local::new(mode);
+    files_and_objects(mode, tier, Reading::default())
+}
+
+/// Like [`files`]; says how objects are read ahead.
+pub fn files_and_objects(mode: Mode, tier: Option<&Profile>, reading: Reading) -> Arc<dyn Storage> {
     match tier {
-        Some(profile) => Arc::new(Shaped::new(local, profile.clone())),
-        None => Arc::new(local),
+        Some(profile) => Arc::new(Shaped::new(Local::new(mode), profile.clone())),
+        None => Arc::new(Routed::new(mode, reading)),
     }
 }
 
@@ -109,6 +125,18 @@ pub trait Storage: Send + Sync {
     /// [`Error::NotFound`] when there is no such object.
     fn remove(&self, path: &Path) -> Result<()>;
 
+    /// Like [`description`](Self::description), of the part that holds `path`.
+    fn description_of(&self, path: &Path) -> String {
+        let _ = path;
+        self.description()
+    }
+
+    /// How many objects like the one at `path` to examine at the same time; 1 where that brings nothing.
+    fn concurrency(&self, path: &Path) -> usize {
+        let _ = path;
+        1
+    }
+
     /// The best number of objects per call of [`read_many`](Self::read_many); 1 if more bring nothing.
     fn read_many_preferred(&self) -> usize {
         1
@@ -121,6 +149,69 @@ pub trait Storage: Send + Sync {
     fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
         assert!(into.len() >= paths.len(), "one buffer per path");
         paths.iter().zip(into).map(|(path, buffer)| self.open(path)?.read_within(limit, buffer)).collect()
+    }
+
+    /// Requests sent so far by this program; `None` for a storage that sends none.
+    fn requests(&self) -> Option<Requests> {
+        None
+    }
+
+    /// Announces reads in the order in which they will be made, `spread` of them at most out of order, so that they can
+    /// be requested before their readers ask. Whole objects of more than `limit` bytes are refused. `None` where
+    /// that brings nothing: a local file system reads ahead by itself.
+    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+        drop((reads, limit, spread));
+        None
+    }
+}
+
+impl<S: Storage + ?Sized> Storage for Arc<S> {
+    fn description(&self) -> String {
+        (**self).description()
+    }
+
+    fn description_of(&self, path: &Path) -> String {
+        (**self).description_of(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
+        (**self).list(dir)
+    }
+
+    fn size(&self, path: &Path) -> Result<u64> {
+        (**self).size(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Object>> {
+        (**self).open(path)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Writer>> {
+        (**self).create(path)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        (**self).remove(path)
+    }
+
+    fn concurrency(&self, path: &Path) -> usize {
+        (**self).concurrency(path)
+    }
+
+    fn read_many_preferred(&self) -> usize {
+        (**self).read_many_preferred()
+    }
+
+    fn read_many(&self, paths: &[&Path], limit: u64, into: &mut [Buffer]) -> Vec<Result<()>> {
+        (**self).read_many(paths, limit, into)
+    }
+
+    fn requests(&self) -> Option<Requests> {
+        (**self).requests()
+    }
+
+    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+        (**self).read_ahead(reads, limit, spread)
     }
 }
 

@@ -14,11 +14,15 @@
 //! }
 //! ```
 
+mod s3;
+
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
+
+pub use s3::{S3Fault, S3Server};
 
 /// The environment variable with the path of the ledger: one line per test, written by [`not_run`] and read by
 /// [`Entry::from_str`].
@@ -38,13 +42,14 @@ pub enum Reason {
     NoPeakMemory,
     NoProgram,
     NoSchedulerCounts,
+    NoTorch,
     NoCgroupV1,
     NoXfs,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Gpu,
         Self::NoDirectIo,
         Self::NoDisk,
@@ -56,6 +61,7 @@ impl Reason {
         Self::NoPeakMemory,
         Self::NoProgram,
         Self::NoSchedulerCounts,
+        Self::NoTorch,
         Self::NoCgroupV1,
         Self::NoXfs,
     ];
@@ -74,6 +80,7 @@ impl Reason {
             Self::NoProgram => "a program is not installed",
             Self::NoSchedulerCounts => "the kernel does not report when threads ran",
             Self::NoCgroupV1 => "no cgroups v1",
+            Self::NoTorch => "PyTorch is not installed: run `cargo xtask torch`",
             Self::NoXfs => "no mkfs.xfs",
         }
     }

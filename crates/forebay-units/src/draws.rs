@@ -11,6 +11,11 @@ impl Random {
         ((self.bits() >> 11) as f64 + 0.5) * (1.0 / 9_007_199_254_740_992.0)
     }
 
+    /// Between two positive numbers, with a uniformly distributed logarithm.
+    pub fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
+        high * exp(self.unit() * ln(low / high).min(0.0))
+    }
+
     /// Normal with mean 0 and variance 1, by Marsaglia's polar method; the second value of each pair is discarded.
     pub fn normal(&mut self) -> f64 {
         loop {
@@ -133,6 +138,7 @@ mod tests {
             assert!((deviation / d - 1.0).abs() < 0.03, "deviation {deviation}, not {d}");
         };
         near(moments(|| rng.normal()), 0.0, 1.0);
+        near(moments(|| ln(rng.log_uniform(0.5, 2.0))), 0.0, 4.0f64.ln() / 12.0f64.sqrt());
         near(moments(|| rng.unit()), 0.5, (1.0f64 / 12.0).sqrt());
         near(moments(|| rng.exponential()), 1.0, 1.0);
         near(moments(|| rng.gamma(4.0)), 4.0, 2.0);

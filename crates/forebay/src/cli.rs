@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::output::Outcome;
 use crate::terminal::Stream;
 use crate::{
-    checkpoint, data, doctor, ingest, manual, probe, report, study, tier, train, tune, version, watch, workload,
+    checkpoint, data, doctor, ingest, manual, probe, report, study, tier, trace, train, tune, version, watch, workload,
 };
 
 /// Measures, explains and removes the I/O stalls of deep-learning training.
@@ -41,6 +41,7 @@ pub(crate) fn run() -> Result<Outcome> {
         Command::Ingest(args) => ingest::run(args),
         Command::Man(args) => manual::man(&args, Cli::command()),
         Command::Probe(args) => probe::run(args),
+        Command::Trace(args) => trace::run(&args),
         Command::Train(args) => train::run(*args),
         Command::Tune(args) => tune::run(*args),
         Command::Watch(args) => watch::run(args),
@@ -101,6 +102,13 @@ pub(crate) enum Command {
     /// the wait for its descendants; without a command it ends the watch. Signals sent to forebay alone are passed on to the
     /// command and all its descendants.
     Watch(crate::watch::Args),
+    /// Trace a training job of any framework: its I/O, its steps, what it waited for and what to change
+    ///
+    /// Needs no change to the job and no root. A library that is loaded into every process of the job (`LD_PRELOAD`) sees its calls on
+    /// files, and a hook in Python processes marks steps, waits for batches and checkpoints of PyTorch, tf.data and Keras. The folder
+    /// gets a trace file, a record and a page; `forebay report DIR` shows them again. The exit status is the command's, as for watch.
+    /// Ctrl-C goes to the command, and the trace is kept. Programs that cannot be seen, for example statically linked ones, are named.
+    Trace(crate::trace::Args),
     /// Run studies: many measurements from one file, resumable, with a report
     #[command(subcommand)]
     Study(crate::study::Command),

@@ -16,6 +16,7 @@ use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::store::StoreArgs;
 use crate::values::of;
 use crate::{live, stop, tier};
 
@@ -24,7 +25,7 @@ const REPEATS: u32 = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
+    /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards; also `s3://bucket/prefix`
     data: PathBuf,
 
     #[command(flatten)]
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     repeats: Option<u32>,
 
     #[command(flatten)]
+    store: StoreArgs,
+
+    #[command(flatten)]
     quiet: QuietArgs,
 
     /// Ceiling from `probe --save` to compare with; by default the newest of the file system
@@ -69,6 +73,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
+    args.store.apply([args.data.as_path()])?;
     args.data = args.input.path(&args.data)?;
     let placement = tier::placement(&args.data)?;
     let ceilings = Ceilings::load(args.ceiling.as_deref())?;

@@ -16,8 +16,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::output::remark;
 use crate::progress::{self, style};
-use crate::stop;
 use crate::terminal::Stream;
+use crate::{stop, store};
 
 /// The message is cut to the terminal's width, since a wrapped line would not be erased.
 const LINE: &str = "{wide_msg}";
@@ -27,7 +27,7 @@ const CELLS: &str = "{wide_bar} {pos}/{len} cells  {prefix}\n{wide_msg}";
 /// An empty record for a run on this data.
 pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
     let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
-    Record::new(escaped_words(std::env::args_os()), environment)
+    Record::new(escaped_words(store::arguments()), environment)
 }
 
 #[derive(Debug, Clone, Copy, clap::Args)]

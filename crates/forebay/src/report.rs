@@ -119,6 +119,13 @@ pub(crate) fn read(path: &Path) -> Result<NamedRun> {
     let is_folder = path.is_dir();
     // A study has a record of lines, a workload run a single record.
     let kept = || ["record.jsonl", "record.json"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
+    if is_folder
+        && kept().is_none()
+        && let Some(rebuilt) = crate::trace::rebuilt(path)
+    {
+        let record = AnyRecord::Trace(rebuilt.with_context(cannot)?);
+        return Ok(NamedRun { name: path.escaped().into_owned(), record });
+    }
     let file = if is_folder { kept().unwrap_or(path.join("record.jsonl")) } else { path.to_owned() };
     let bytes = match std::fs::read(&file) {
         Err(error) if is_folder && error.kind() == ErrorKind::NotFound => {

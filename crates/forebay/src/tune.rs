@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use forebay_bench::train::{Ended, Plan, TrainSettings};
 use forebay_bench::tune::{Options, tune};
 use forebay_record::{Level, Levels};
-use forebay_storage::Profile;
+use forebay_storage::{Profile, is_url};
 use forebay_study::Placement;
 use forebay_units::{PathText, chain, count, format_seconds};
 
@@ -66,7 +66,9 @@ impl Pick for Tunable {
         let is_of_saves = name.starts_with("checkpoint_") || name.starts_with("keep") || name == "drain_rate";
         // Its runs have a length and a number of repeats of their own.
         let is_of_length = ["least_time", "interval"].contains(&name);
-        name != "synthetic" && !is_of_saves && !is_of_length
+        // Data on an object store is not tuned.
+        let is_of_objects = ["inflight", "readahead"].contains(&name);
+        name != "synthetic" && !is_of_saves && !is_of_length && !is_of_objects
     }
 }
 
@@ -75,6 +77,9 @@ fn is_sensible(time: Duration) -> bool {
 }
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
+    if is_url(&args.data) {
+        bail!("{}: tune changes how local data is read; use train on an object store", args.data.escaped());
+    }
     args.data = args.input.path(&args.data)?;
     let placement = tier::placement(&args.data)?;
     if let Some(scratch) = &args.scratch {

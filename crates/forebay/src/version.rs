@@ -8,7 +8,8 @@ use crate::output::{Outcome, print};
 
 /// Prints what can be found out in milliseconds; `forebay doctor` checks more.
 pub(crate) fn print_long() -> Result<Outcome> {
-    let features = [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
+    let features =
+        [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5")), ("object", cfg!(feature = "object"))];
     let features = features.map(|(name, is_on)| format!("{}{name}", if is_on { '+' } else { '-' }));
     let found = [
         ("CUDA driver", doctor::has_cuda_driver()),

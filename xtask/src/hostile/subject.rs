@@ -80,7 +80,7 @@ pub const SUBJECTS: &[Subject] = &[
         .long("train photos --model alexnet --steps 1000 --batch 8"),
     subject(
         "tune",
-        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --tier lustre --scratch tmp",
+        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --tier lustre --scratch .",
         &["photos"],
     )
     .outputs(JSON)
@@ -107,6 +107,7 @@ pub const SUBJECTS: &[Subject] = &[
         .outputs(&["--csv"])
         .long("watch --count 100000 --interval 20ms"),
     subject("watch", "watch --interval 20ms -- true", &[]).long("watch --interval 20ms -- sleep 1000"),
+    subject("trace", "trace --out traced -- true", &[]).writes(&["traced"]).long("trace --out traced -- sleep 1000"),
     subject("study list", "study list", &[]),
     subject("study show", "study show tiny.toml", &["tiny.toml"]),
     subject("study run", "study run tiny.toml --out run", &["tiny.toml"])

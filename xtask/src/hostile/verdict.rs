@@ -69,7 +69,7 @@ fn of_end(case: &Case, ended: &Ended) -> Vec<String> {
         (None, Some(signal), Some(sent)) => number(sent) == signal,
         (None, None, _) => true,
         // The status of the command that it watches.
-        (Some(_), ..) => case.subject.name == "watch" && case.signal().is_some(),
+        (Some(_), ..) => ["watch", "trace"].contains(&case.subject.name) && case.signal().is_some(),
         _ => false,
     };
     if !is_expected {

@@ -64,6 +64,8 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
     let typical = nearest(&samples, rate.median);
     let tier = tier_of(plan);
     let named = tier.map(|(profile, kind)| (profile.name.as_str(), kind));
+    // Objects pass no page cache of this machine: they are neither cold nor warm.
+    let evidence = if trial.is_remote() { Vec::new() } else { evidence };
     let medium = Medium::new(trial.storage_description.clone(), named, evidence);
     let ceiling = tier.filter(|(_, kind)| holds(*kind, medium.cache));
     Ok(Some(IngestCell {
@@ -76,7 +78,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         read_only: plan.settings.read_only,
         shuffle: plan.settings.shuffle.map(|order| order.to_string()),
         interleave: plan.settings.interleave.map(|order| order.to_string()),
-        output: trial.output().map(supply::describe_output),
+        output: trial.output().map(|spec| supply::describe_output(spec, trial.plan.settings.change())),
         medium,
         images_per_s: rate.median,
         mb_per_s: summary(&samples, IngestRepeat::mb_per_s).median,

@@ -9,10 +9,13 @@ use forebay_measure::value::{
     bytes, duration, flag, integer, io, list, one_of, parsed, pixels, seed, share, some, threads,
 };
 use forebay_measure::{Cache, Interleave, Io, MAX_LEAST, Refused, Shuffle, ThreadCount, Until};
+use forebay_pipeline::{Dataset, Mapped, Source};
 use forebay_storage::{Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
-use crate::supply::Order;
+use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
+
+const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::U8];
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -49,21 +52,33 @@ forebay_measure::settings! {
         cold: bool, flag;
         /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
+        /// Requests in flight to an object store, or `auto` to add requests until more do not help [default: auto]
+        inflight: Option<ThreadCount>, some(threads), "N|auto";
+        /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
+        readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Output size in pixels [default: 224x224, or a tensor shard's own]
         size: Option<(u32, u32)>, some(pixels), "N|WxH";
         /// Type of the output values
-        dtype: Dtype = "f32", one_of([("f32", Dtype::F32), ("u8", Dtype::U8)]), "f32|u8";
+        dtype: Dtype = "f32", one_of(DTYPES.map(|dtype| (dtype.name(), dtype))), "f32|f16|bf16|u8";
         /// Memory layout of the output values
         layout: Layout = "nhwc", one_of([("nhwc", Layout::Nhwc), ("nchw", Layout::Nchw)]), "nhwc|nchw";
         /// Decode JPEG at 1/2, 1/4 or 1/8 size if that still covers the output: faster, but different pixels
         scaled: bool, flag;
+        /// Part of each image that a sample shows: all, its center, or a random part that differs from epoch to epoch
+        ///
+        /// With torchvision's definitions: `center` is Resize to 256/224 of the size and CenterCrop, `random` is RandomResizedCrop.
+        crop: CropKind = "none", one_of(CROPS), "KIND" [one: CROPS.map(|(name, _)| name)];
+        /// Exchange left and right of a random half of the images
+        flip: bool, flag;
+        /// Filter when shrinking, as torchvision and Pillow do; without it, pixels are TensorFlow's
+        antialias: bool, flag;
         /// Map tensor shards into memory instead of reading them
         mmap: bool, flag;
         /// Deliver samples as they arrive instead of in the seeded order
         first_come: bool, flag;
-        /// Seed of the shuffle
+        /// Seed of the shuffle, and of random crops and mirroring
         seed: u64 = "0", seed, "S";
     }
 }
@@ -75,10 +90,18 @@ impl IngestSettings {
             ("dtype", self.dtype != Dtype::F32),
             ("layout", self.layout != Layout::Nhwc),
             ("scaled", self.scaled),
+            ("crop", self.crop != CropKind::None),
+            ("flip", self.flip),
+            ("antialias", self.antialias),
         ];
         if let (true, Some((name, _))) = (self.read_only, of_pixels.iter().find(|(_, given)| *given)) {
             return Err(format!(
                 "`read_only` decodes nothing, so `{name}` would have no effect: give only one of them"
+            ));
+        }
+        if let (true, Some((name, _))) = (self.scaled, of_pixels[4..].iter().find(|(_, given)| *given)) {
+            return Err(format!(
+                "`scaled` decodes images at other sizes, which `{name}` does not support: give only one of them"
             ));
         }
         if self.mmap && self.io != Io::Fixed(Mode::Buffered) {
@@ -98,6 +121,20 @@ impl IngestSettings {
     pub fn image(&self) -> ImageSpec {
         let (width, height) = self.size.unwrap_or((224, 224));
         ImageSpec { width, height, dtype: self.dtype, layout: self.layout, scaled_dct: self.scaled }
+    }
+
+    /// Makes samples of a source as `ingest` does.
+    pub fn decoded(&self, source: &Source) -> Mapped {
+        supply::decoded(Dataset::new(source.clone()), source, self.image(), self.change())
+    }
+
+    pub(super) fn change(&self) -> ImageChange {
+        ImageChange { crop: self.crop, flip: self.flip, antialias: self.antialias, seed: self.seed }
+    }
+
+    pub(super) fn reading(&self) -> ReadingSettings {
+        let Self { cold, io, inflight, readahead, .. } = *self;
+        ReadingSettings { cold, io, inflight, readahead }
     }
 
     pub(super) fn order(&self) -> Order {

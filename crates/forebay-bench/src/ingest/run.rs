@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_pipeline::Source;
 use forebay_record::{CacheState, DatasetNote, IngestCell, Record};
-use forebay_storage::Local;
+use forebay_storage::Routed;
 use forebay_units::PathText;
 
 use super::cell::{Repeats, cell};
@@ -47,7 +47,7 @@ pub struct Preview {
 /// # Errors
 /// If the data cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
+    let source = Source::discover_with(Arc::new(Routed::default()), &plan.data, &plan.keys)?;
     Ok(Preview {
         dataset: supply::note_of(&plan.data, &source),
         images_per_repeat: plan.settings.images_per_repeat(source.n_samples() as u64),
@@ -60,7 +60,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
 /// # Errors
 /// If the data, or every sample, is unusable.
 pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) -> Result<Record<IngestCell>, Error> {
-    let source = Source::discover_with(Arc::new(Local::default()), &plan.data, &plan.keys)?;
+    let source = Source::discover_with(Arc::new(Routed::default()), &plan.data, &plan.keys)?;
     let source = source.with_max_sample_size(plan.settings.max_sample_size);
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));
@@ -81,7 +81,9 @@ pub(super) fn measure(trial: &Trial<'_>, record: &mut Record<IngestCell>, observ
         }
         levels.push(trial.level(*threads, observer.cancel)?);
     }
+    let before = trial.requests();
     let ran = rounds.run(&mut levels, observer)?;
+    record.notes.extend(supply::note_of_requests(before, trial.requests()));
     let mut failure = None;
     for ((level, finished), disturbed) in levels.iter().zip(ran.cells).zip(ran.disturbed) {
         let repeats = Repeats::new(finished);
@@ -102,8 +104,11 @@ fn warn_of_cache(plan: &Plan, cells: &[IngestCell], notes: &mut Vec<String>) {
         Cache::Cold => CacheState::Cold,
         Cache::Warm => CacheState::Warm,
     };
-    let other: Vec<String> =
-        cells.iter().filter(|cell| cell.medium.cache != Some(wanted)).map(|c| c.threads.to_string()).collect();
+    let other: Vec<String> = cells
+        .iter()
+        .filter(|cell| cell.medium.cache.is_some_and(|found| found != wanted))
+        .map(|c| c.threads.to_string())
+        .collect();
     if other.is_empty() {
         return;
     }

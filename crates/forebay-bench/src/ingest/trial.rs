@@ -12,7 +12,7 @@ use forebay_measure::usage::{cores, cpu_seconds};
 use forebay_measure::{Done, Event, Observer, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::{CacheEvidence, IngestRepeat};
-use forebay_storage::{Null, Storage};
+use forebay_storage::{Null, Requests, Storage};
 use forebay_units::count;
 
 use super::plan::Plan;
@@ -45,6 +45,7 @@ pub(super) struct Trial<'a> {
     pub(super) plan: &'a Plan,
     /// Reads through the storage under test.
     source: Source,
+    storage: Arc<dyn Storage>,
     pub(super) storage_description: String,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Repeated {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.settings.io, plan.tier.as_ref(), &source, notes)?;
+        let storage = supply::storage(plan.settings.reading(), plan.tier.as_ref(), &source, notes)?;
         Self::over(plan, source, storage)
     }
 
@@ -67,8 +68,18 @@ impl<'a> Trial<'a> {
             _ => {}
         }
         // A map bypasses the storage's read mode.
-        let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { storage.description() };
-        Ok(Self { plan, source: source.with_storage(storage), storage_description })
+        let described = || supply::describe_storage(storage.as_ref(), &source);
+        let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { described() };
+        Ok(Self { plan, source: source.with_storage(Arc::clone(&storage)), storage, storage_description })
+    }
+
+    /// Requests sent so far, if the data is on an object store.
+    pub(super) fn requests(&self) -> Option<Requests> {
+        self.storage.requests().filter(|_| self.is_remote())
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        supply::is_remote(&self.source)
     }
 
     pub(super) fn images_per_repeat(&self) -> u64 {
@@ -98,7 +109,7 @@ impl<'a> Trial<'a> {
     fn mapped(&self, dataset: Dataset) -> Mapped {
         match self.output() {
             None => dataset.map(ReadOnly),
-            Some(spec) => supply::decoded(dataset, &self.source, spec),
+            Some(spec) => supply::decoded(dataset, &self.source, spec, self.plan.settings.change()),
         }
     }
 

@@ -61,6 +61,10 @@ fn decoded(observed: &Observed<'_>, data: &TrainingData, case: &Case, decode_sha
     if !is_files || bytes <= 0.0 || !observed.waits() {
         return None;
     }
+    // A crop needs the whole image, and packing does not filter.
+    if !data.change().is_empty() {
+        return None;
+    }
     let spec = data.spec();
     let decoded_bytes = f64::from(spec.width) * f64::from(spec.height) * 3.0;
     let growth = decoded_bytes / bytes;

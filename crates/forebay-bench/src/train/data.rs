@@ -6,13 +6,13 @@ use std::sync::Arc;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, Source, Threads};
 use forebay_record::DatasetNote;
-use forebay_storage::Local;
+use forebay_storage::{Requests, Routed, Storage, is_url};
 use forebay_train::Shape;
 use forebay_units::Fnv;
 
 use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
-use crate::supply::{self, Order};
+use crate::supply::{self, ImageChange, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
@@ -27,7 +27,10 @@ pub(super) struct TrainingData {
     /// Samples that are not trained on.
     n_held_out: u64,
     pub(super) storage_description: String,
+    /// The storage under test.
+    storage: Option<Arc<dyn Storage>>,
     spec: ImageSpec,
+    change: ImageChange,
     batch: usize,
     order: Order,
 }
@@ -36,7 +39,7 @@ impl TrainingData {
     /// `None` for synthetic batches.
     pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
         let Some(path) = &plan.data else { return Ok(None) };
-        let source = Source::discover_with(Arc::new(Local::default()), path, &plan.keys)?;
+        let source = Source::discover_with(Arc::new(Routed::default()), path, &plan.keys)?;
         let source = source.with_max_sample_size(plan.settings.max_sample_size);
         let n_samples = source.n_samples() as u64;
         let n_held_out = match plan.validate {
@@ -49,7 +52,9 @@ impl TrainingData {
             has_usual_label: plan.keys.has_usual_label(),
             n_held_out,
             storage_description: String::new(),
+            storage: None,
             spec: spec_of(image),
+            change: plan.settings.change(),
             batch: plan.settings.batch,
             order: plan.settings.order(),
         };
@@ -61,10 +66,20 @@ impl TrainingData {
     }
 
     pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.settings.io, plan.tier.as_ref(), &self.source, notes)?;
-        self.storage_description = storage.description();
-        self.source = self.source.with_storage(storage);
+        let storage = supply::storage(plan.settings.reading(), plan.tier.as_ref(), &self.source, notes)?;
+        self.storage_description = supply::describe_storage(storage.as_ref(), &self.source);
+        self.source = self.source.with_storage(Arc::clone(&storage));
+        self.storage = Some(storage);
         Ok(self)
+    }
+
+    /// Requests sent so far, if the data is on an object store.
+    pub(super) fn requests(&self) -> Option<Requests> {
+        self.storage.as_ref().filter(|_| self.is_remote())?.requests()
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        supply::is_remote(&self.source)
     }
 
     pub(super) fn note(&self) -> DatasetNote {
@@ -74,7 +89,7 @@ impl TrainingData {
     pub(super) fn classes(&self) -> Result<usize, Error> {
         let path = || self.path.clone();
         // The labels of records are inside them, but the manifest gives the number of classes.
-        let names = || forebay_dataset::packed_classes(&Local::default(), &self.path);
+        let names = || forebay_dataset::packed_classes(&Routed::default(), &self.path);
         let packed = || names().filter(|_| self.has_usual_label).map(|names| names.len());
         match (self.source.n_classes().or_else(packed), self.source.packing()) {
             (Some(classes), _) if classes > MOST_CLASSES => Err(Error::TooManyClasses { path: path(), classes }),
@@ -89,7 +104,7 @@ impl TrainingData {
     }
 
     pub(super) fn output(&self) -> String {
-        supply::describe_output(self.spec)
+        supply::describe_output(self.spec, self.change)
     }
 
     /// Whole batches in one pass over the training samples.
@@ -109,6 +124,11 @@ impl TrainingData {
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
 
+    /// What is done to images that are trained on; empty if nothing.
+    pub(super) fn change(&self) -> String {
+        self.change.describe()
+    }
+
     pub(super) fn n_held_out(&self) -> u64 {
         self.n_held_out
     }
@@ -116,11 +136,13 @@ impl TrainingData {
     /// Hash of the samples' names below the data's folder, their places and labels; independent of the folder's
     /// location.
     pub(super) fn names(&self) -> u64 {
-        let root = if self.path.is_dir() { Some(self.path.as_path()) } else { self.path.parent() };
+        let root =
+            if self.path.is_dir() || is_url(&self.path) { Some(self.path.as_path()) } else { self.path.parent() };
         self.source.fingerprint_below(root.unwrap_or(&self.path))
     }
 
-    /// Hash of all file lengths, in order; a missing file counts as empty.
+    /// Hash of all file lengths, in order; a missing file counts as empty, as does an object, whose
+    /// length would take a request.
     pub(super) fn sizes(&self) -> u64 {
         let len = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
         let mut hash = Fnv::default();
@@ -139,7 +161,7 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(self.order.of(dataset).repeat(epochs), threads, self.batch)
+        self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
     }
 
     /// The held-out samples, or all of another dataset.
@@ -148,11 +170,11 @@ impl TrainingData {
         if self.n_held_out > 0 {
             dataset = dataset.held_out(self.n_held_out, HOLD_OUT_SEED);
         }
-        self.made(dataset, Threads::Fixed(threads), batch).prefetch(1)
+        self.made(dataset, self.change.for_evaluation(), Threads::Fixed(threads), batch).prefetch(1)
     }
 
-    fn made(&self, dataset: Dataset, threads: Threads, batch: usize) -> Batched {
-        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec));
+    fn made(&self, dataset: Dataset, change: ImageChange, threads: Threads, batch: usize) -> Batched {
+        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec, change));
         mapped.threads(threads).ignore_errors().batch(batch)
     }
 }

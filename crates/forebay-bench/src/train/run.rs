@@ -246,7 +246,10 @@ pub(super) fn run_on(
     let (tuning, auto) = settle_threads(&mut trial, observer)?;
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step", until: plan.until };
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
+    let requests = || trial.data.as_ref().and_then(TrainingData::requests);
+    let before = requests();
     let ran = rounds.run(slice::from_mut(&mut runs), observer)?;
+    record.notes.extend(supply::note_of_requests(before, requests()));
     let disturbed = ran.disturbed[0];
     let settled = Settled { trial: &trial, baseline, tuning, auto, disturbed };
     let made = cell(&settled, ran.cells.into_iter().flatten().collect(), &mut record.notes, observer.cancel)?;

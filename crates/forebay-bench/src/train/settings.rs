@@ -12,7 +12,7 @@ use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
-use crate::supply::Order;
+use crate::supply::{CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -55,6 +55,14 @@ forebay_measure::settings! {
         threads: ThreadCount = "auto", threads, "N|auto";
         /// Batches prepared ahead of the accelerator; with 0 work happens only while it waits
         prefetch: usize = "1", integer(0..=10_000), "N";
+        /// Part of each image that is trained on: all, its center, or a random part that differs from epoch to epoch
+        ///
+        /// With torchvision's definitions, as for ingest. Held-out samples show their center, or all of it with none.
+        crop: CropKind = "none", one_of(CROPS), "KIND" [one: CROPS.map(|(name, _)| name)];
+        /// Exchange left and right of a random half of the images that are trained on
+        flip: bool, flag;
+        /// Filter when shrinking, as torchvision and Pillow do; without it, pixels are TensorFlow's
+        antialias: bool, flag;
         /// Batches sent to a GPU ahead of the one it computes [default: 1, or 0 without prefetch]
         device_prefetch: Option<usize>, some(integer(0..=1_000)), "N";
         /// Optimizer [default: adam]
@@ -63,12 +71,16 @@ forebay_measure::settings! {
         lr: Option<f64>, some(number("a number above 0 that an f32 can hold, such as 0.0001", is_rate)), "X";
         /// Number of classes [default: the data's, or 102 for a synthetic batch]
         classes: Option<usize>, some(integer(1..=1_000_000)), "N";
-        /// Seed of shuffle, weights and emulated times
+        /// Seed of shuffle, random crops, mirroring, weights and emulated times
         seed: u64 = "0", seed, "S";
         /// Evict the files from the page cache before the run, and verify it
         cold: bool, flag;
         /// Read mode: buffered, direct, uring, uring-direct, or auto to measure and choose
         io: Io = "buffered", io, "MODE";
+        /// Requests in flight to an object store, or `auto` to add requests until more do not help [default: auto]
+        inflight: Option<ThreadCount>, some(threads), "N|auto";
+        /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
+        readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Steps on a synthetic batch measured first, to know what I/O costs; 0 for none [default: 10]
@@ -140,6 +152,10 @@ impl TrainSettings {
         }
         if self.synthetic && self.epochs.is_some() {
             return Err("a synthetic batch has no epochs: give `steps`".to_owned());
+        }
+        let of_images = [("crop", self.crop != CropKind::None), ("flip", self.flip), ("antialias", self.antialias)];
+        if let (true, Some(name)) = (self.synthetic, first_given(&of_images)) {
+            return Err(format!("a synthetic batch has no images, so `{name}` would have no effect: omit it"));
         }
         if self.images_per_run(0) > MAX_IMAGES {
             return Err(format!("a run has more than {} images: give fewer `steps`", group_digits(MAX_IMAGES)));
@@ -240,6 +256,10 @@ impl TrainSettings {
         self.accelerator.is_some() && self.device.is_none()
     }
 
+    pub(super) fn change(&self) -> ImageChange {
+        ImageChange { crop: self.crop, flip: self.flip, antialias: self.antialias, seed: self.seed }
+    }
+
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(MODEL)
     }
@@ -283,6 +303,11 @@ impl TrainSettings {
     /// A synthetic run is its own baseline.
     pub fn baseline_steps(&self) -> u64 {
         if self.synthetic { 0 } else { self.baseline.unwrap_or(BASELINE) }
+    }
+
+    pub(super) fn reading(&self) -> ReadingSettings {
+        let Self { cold, io, inflight, readahead, .. } = *self;
+        ReadingSettings { cold, io, inflight, readahead }
     }
 
     pub(super) fn order(&self) -> Order {

@@ -230,7 +230,9 @@ impl Trial<'_> {
             let ran_out = stats.as_ref().and_then(|stats| ran_out(stats, &driven, self.n_steps - first));
             driven.failure = driven.failure.or(ran_out);
         }
-        let evidence = stats.as_ref().map(|stats| cold::conclude(before, stats.bytes_read));
+        // Objects pass no page cache of this machine: they are neither cold nor warm.
+        let is_local = !self.data.as_ref().is_some_and(TrainingData::is_remote);
+        let evidence = stats.as_ref().filter(|_| is_local).map(|stats| cold::conclude(before, stats.bytes_read));
         let (evidence, doubt) = of_data_alone(evidence, saver.as_ref());
         drop(feeder);
         let is_cut = driven.failure.is_some() || observer.is_cancelled();

@@ -12,7 +12,8 @@
 //! name.
 //!
 //! [`ImageDecoder`] writes straight into the batch slot and keeps its buffers: a worker thread stops allocating once it
-//! has seen its largest image.
+//! has seen its largest image. A [`Renderer`] makes other samples of decoded images: cropped, mirrored, antialiased,
+//! normalised.
 
 mod convert;
 mod decoder;
@@ -21,6 +22,7 @@ mod gif;
 mod info;
 mod png;
 mod raster;
+mod render;
 mod resize;
 mod sniff;
 mod tiff;
@@ -28,6 +30,7 @@ mod tiff;
 pub use convert::{u8_to_f32, u8_to_f32_nchw};
 pub use decoder::{ImageDecoder, Pixels};
 pub use info::{ImageInfo, info};
+pub use render::{Normalize, Rect, Renderer, View};
 pub(crate) use sniff::unsupported_extension;
 pub use sniff::{ImageKind, declared_len, describe, sniff, sniff_unsupported};
 
@@ -41,13 +44,28 @@ pub enum Dtype {
     /// A 32-bit float from 0 to 255, in the machine's byte order.
     #[default]
     F32,
+    /// A 16-bit float of IEEE 754, rounded to nearest.
+    F16,
+    /// The upper half of a 32-bit float, rounded to nearest.
+    Bf16,
 }
 
 impl Dtype {
     pub fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,
+            Self::F16 | Self::Bf16 => 2,
             Self::F32 => 4,
+        }
+    }
+
+    /// The name on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
         }
     }
 }

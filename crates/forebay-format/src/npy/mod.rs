@@ -14,6 +14,9 @@ pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
     let descr = match dtype {
         Dtype::U8 => "|u1",
         Dtype::F32 => "<f4",
+        Dtype::F16 => "<f2",
+        // NumPy has no such type; this is what it writes for that of the package `ml_dtypes`.
+        Dtype::Bf16 => "|V2",
     };
     let sides: Vec<u64> = shape.iter().map(|&side| side as u64).collect();
     write::header(descr, &sides)

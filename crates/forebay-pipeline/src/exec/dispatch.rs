@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::activity::{Activity, Stopwatch};
 use super::ring::{Ring, SlotState};
@@ -193,6 +193,19 @@ impl Dispatch {
                 // Setting the flag wakes nobody.
                 Some(_) => thread::park_timeout(LOOK_FOR_STOP),
             }
+        }
+        self.awaited.store(NOBODY, Ordering::SeqCst);
+    }
+
+    /// The same, but until a moment.
+    pub(crate) fn wait_till(&self, slot: u64, end: Instant) {
+        self.register(slot);
+        while self.is_missing(slot) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            thread::park_timeout(left);
         }
         self.awaited.store(NOBODY, Ordering::SeqCst);
     }

@@ -1,6 +1,7 @@
 //! Execution: threads, the ring of batch slots, and the accounting of time.
 
 pub(crate) mod activity;
+pub(crate) mod ahead;
 pub(crate) mod blocks;
 pub(crate) mod dispatch;
 mod expanded;

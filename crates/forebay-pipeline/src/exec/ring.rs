@@ -121,6 +121,10 @@ impl Ring {
         self.samples[self.place(slot) as usize].load(Ordering::Relaxed)
     }
 
+    pub(crate) fn address(&self, place: i64) -> *mut u8 {
+        self.pointer(place)
+    }
+
     /// Moves the samples at `places` (ascending in the stream) up to end at slot `end - 1` without gaps, and updates
     /// `places`. Only the consumer calls it, for samples that were published and not yet lent.
     pub(crate) fn compact(&self, places: &mut [i64], end: u64) {

@@ -27,6 +27,10 @@ pub(crate) struct Shared {
     /// Whether slots follow the order of the samples; otherwise they follow the order in which bytes arrive.
     pub(crate) deterministic: bool,
     pub(crate) claim_size: ClaimSize,
+    /// The position in the order of slot 0.
+    pub(crate) first_position: u64,
+    /// Samples per epoch; `None` if there is one epoch.
+    pub(crate) epoch_len: Option<u64>,
     pub(crate) made: Option<Arc<Cache>>,
     pub(crate) exchange: Exchange,
     pub(crate) roster: Roster,
@@ -57,7 +61,11 @@ impl Shared {
             let memory = unsafe { self.dispatch.ring.slot_mut(slot) };
             let outcome = match self.recall(*sample, memory, scratch) {
                 Some(outcome) => outcome,
-                None => self.make(*sample, parcel.bytes(i), memory, worker, scratch, watch),
+                None => {
+                    let position = self.first_position + parcel.claim.first_slot + i as u64;
+                    let which = (*sample, self.epoch_of(position));
+                    self.make(which, parcel.bytes(i), memory, worker, scratch, watch)
+                }
             };
             self.dispatch.finish(slot, *sample, outcome, &self.source.index);
         }
@@ -78,9 +86,13 @@ impl Shared {
         }
     }
 
+    fn epoch_of(&self, position: u64) -> u64 {
+        self.epoch_len.map_or(0, |len| position / len.max(1))
+    }
+
     fn make(
         &self,
-        index: u32,
+        (index, epoch): (u32, u64),
         stored: Result<&[u8], SampleError>,
         slot: &mut [u8],
         worker: &mut Box<dyn MapWorker>,
@@ -89,7 +101,7 @@ impl Shared {
     ) -> Result<i64, SampleError> {
         watch.enter(Activity::Decoding);
         let content = self.source.index.unpack(index, stored?, self.map.wants_images())?;
-        let sample = Sample { index, label: content.label, bytes: content.bytes };
+        let sample = Sample { index, epoch, label: content.label, bytes: content.bytes };
         let outcome = catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch)));
         self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);
         match outcome {

@@ -19,7 +19,13 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
     let mut found = Found::default();
     let mut is_folder = false;
     // Only a file has a size; a folder is listed.
-    if storage.size(path).is_ok() {
+    let size = storage.size(path);
+    if let Err(error) = size.as_ref().map(drop)
+        && error.is_final()
+    {
+        // A listing would fail too, after the same time.
+        size?;
+    } else if size.is_ok() {
         match kind_of_file(storage.as_ref(), path)? {
             (Kind::Text | Kind::Empty, _) if given.is_empty() => return Source::list(storage, path),
             (Kind::Text | Kind::Empty, _) => return Err(no_features(path, "a list")),
@@ -34,13 +40,17 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
         }
     } else {
         is_folder = true;
-        for entry in storage.list(path)?.into_iter().filter(|entry| !is_passed_over(below(&entry.path, path))) {
-            let kind = match Kind::by_name(&entry.path) {
-                Some(kind) => kind,
-                // A file that cannot be opened and whose name is not that of data is not a sample.
-                None => kind_of_file(storage.as_ref(), &entry.path).map_or(Kind::Unknown, |(kind, _)| kind),
-            };
-            found.add(kind, entry.path, path);
+        let listed = storage.list(path)?.into_iter().map(|entry| entry.path);
+        let files: Vec<PathBuf> = listed.filter(|file| !is_passed_over(below(file, path))).collect();
+        let unnamed: Vec<PathBuf> = files.iter().filter(|file| Kind::by_name(file).is_none()).cloned().collect();
+        let mut judged = shards::on_each(storage.as_ref(), &unnamed, |file| {
+            // A file that cannot be opened and whose name is not that of data is not a sample.
+            kind_of_file(storage.as_ref(), file).map_or(Kind::Unknown, |(kind, _)| kind)
+        })
+        .into_iter();
+        for file in files {
+            let kind = Kind::by_name(&file).or_else(|| judged.next()).unwrap_or(Kind::Unknown);
+            found.add(kind, file, path);
         }
     }
     let mut source = found.into_source(storage, path, given)?;
@@ -49,6 +59,27 @@ pub(super) fn discover(storage: Arc<dyn Storage>, path: &Path, given: &KeyNames)
         source.notes.extend(split::note(&names, source.packing() == "files"));
     }
     Ok(source)
+}
+
+/// Several files, each recognised by its content: images, or shards of one kind.
+pub(super) fn discover_all(storage: Arc<dyn Storage>, paths: &[PathBuf], given: &KeyNames) -> Result<Source, Error> {
+    let mut found = Found::default();
+    for path in paths {
+        match kind_of_file(storage.as_ref(), path)? {
+            (kind @ (Kind::Image(_) | Kind::TfRecord(_) | Kind::Tar(_) | Kind::Tensor), _) => {
+                found.add(kind, path.clone(), path);
+            }
+            (_, head) => return Err(not_known(path, head.as_slice())),
+        }
+    }
+    found.into_source(storage, &common_folder(paths), given)
+}
+
+/// The deepest folder that all files are below.
+fn common_folder(paths: &[PathBuf]) -> PathBuf {
+    let mut common = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).to_owned();
+    while !paths.iter().all(|path| path.starts_with(&common)) && common.pop() {}
+    common
 }
 
 fn refused(path: &Path, error: FormatError) -> Error {
@@ -210,6 +241,29 @@ mod tests {
         let expected =
             "d mixes several kinds of data (2 images, 1 TFRecord shards, 1 tar shards); pass one of its folders";
         assert_eq!(refusal(&files, "d"), expected);
+    }
+
+    #[test]
+    fn files_that_are_named_one_by_one_keep_their_order_and_classes() {
+        let memory = Memory::default();
+        for path in ["d/a/1.jpg", "d/b/2.jpg", "d/b/3.jpg"] {
+            memory.insert(path, JPEG.to_vec());
+        }
+        memory.insert("d/x.tfrecord", shard());
+        memory.insert("d/notes", b"text".to_vec());
+        let of = |paths: &[&str]| {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            discover_all(Arc::new(memory.clone()), &paths, &KeyNames::default())
+        };
+        let source = of(&["d/b/3.jpg", "d/a/1.jpg"]).unwrap();
+        assert_eq!(
+            (source.n_samples(), source.packing(), source.classes()),
+            (2, "files", &["a".to_owned(), "b".to_owned()][..])
+        );
+        assert_eq!(of(&["d/x.tfrecord"]).unwrap().packing(), "tfrecord");
+        assert!(of(&["d/a/1.jpg", "d/x.tfrecord"]).err().unwrap().to_string().contains("mixes several kinds"));
+        assert!(of(&["d/notes"]).err().unwrap().to_string().starts_with("d/notes: expected images"));
+        assert!(matches!(of(&["d/none.jpg"]).err(), Some(Error::Storage(_))));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_format::list;
-use forebay_storage::{Buffer, Storage};
+use forebay_storage::{Buffer, Storage, beside};
 use forebay_units::PathText;
 
 use super::{Index, NO_LABEL, Packing, Place, Source, group_of};
@@ -26,7 +26,7 @@ pub(super) fn index(storage: Arc<dyn Storage>, path: &Path) -> Result<Source, Er
     for entry in list::parse(text) {
         let label = entry.label.unwrap_or(NO_LABEL);
         places.push(Place { offset: 0, label, len: 0, file: files.len() as u32, group: group_of(label) });
-        files.push(base.join(entry.path));
+        files.push(beside(base, entry.path));
     }
     if files.is_empty() {
         return Err(Error::Empty { what: format!("the list {}", path.escaped()) });
@@ -54,7 +54,7 @@ fn too_long(error: forebay_storage::Error) -> Error {
 fn is_fault(misread: &list::Misread<'_>, is_labelled: bool, storage: &dyn Storage, base: &Path) -> bool {
     match misread.entry.label {
         Some(label) => label > 0,
-        None => !is_labelled && storage.open(&base.join(misread.entry.path)).is_err(),
+        None => !is_labelled && storage.open(&beside(base, misread.entry.path)).is_err(),
     }
 }
 

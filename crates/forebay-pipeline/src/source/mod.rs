@@ -207,6 +207,14 @@ impl Source {
         discover::discover(storage, path, given)
     }
 
+    /// The given files: images, or shards of one kind, each recognised by its content.
+    ///
+    /// # Errors
+    /// As for [`discover_with`](Self::discover_with).
+    pub fn discover_all(storage: Arc<dyn Storage>, paths: &[PathBuf], given: &KeyNames) -> Result<Self, Error> {
+        discover::discover_all(storage, paths, given)
+    }
+
     /// Image files below a folder. The class of an image is its folder; classes are numbered in sorted order.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! Indexing shards: locating their samples by reading headers alone.
 
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tfrecord::{self, Compression, Expander, FrameScanner};
@@ -23,13 +23,13 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
         other => Packing::CompressedTfRecord(other),
     };
     // A compressed shard is decompressed only once, here, so its first records are examined as they pass.
-    let decided = RefCell::new(None);
+    let decided = Mutex::new(None);
     let (mut index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
         if compression == Compression::None {
             return scan(&mut FrameScanner::new(object.len()?), object, add);
         }
         let mut records = StreamedRecords::new(ObjectReader::new(object)?, compression);
-        let mut decided = decided.borrow_mut();
+        let mut decided = decided.lock().expect("no holder of this lock panics");
         let found = decided.is_none().then(|| Keys::decide_first(records.payloads(), given));
         let (spans, damage) = records.finish();
         if !spans.is_empty() {
@@ -38,7 +38,8 @@ pub(super) fn tfrecord(storage: Arc<dyn Storage>, shards: &[PathBuf], given: &Ke
         spans.into_iter().for_each(|span| add(span.offset, span.len));
         Ok(damage)
     })?;
-    let decided = decided.into_inner().unwrap_or_else(|| keys::of_index(storage.as_ref(), &index, given));
+    let decided = decided.into_inner().ok().flatten();
+    let decided = decided.unwrap_or_else(|| keys::of_index(storage.as_ref(), &index, given));
     let mut image_candidates = Vec::new();
     match decided {
         Ok(found) => index.keys = found,
@@ -63,7 +64,7 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
         other => other,
     };
     let packing = if compression == Compression::None { Packing::Tar } else { Packing::CompressedTar(compression) };
-    let left_out = RefCell::new(Vec::new());
+    let left_out = Mutex::new(Vec::new());
     let (index, damaged) = build(storage.as_ref(), shards, packing, |object, add| {
         let (mut scanner, found);
         if compression == Compression::None {
@@ -74,12 +75,12 @@ pub(super) fn tar(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Sourc
             scanner = tar::SampleScanner::new(u64::MAX);
             found = scan_expanded(compression, object, &mut scanner, add)?;
         }
-        left_out.borrow_mut().extend(scanner.left_out().iter().cloned());
+        left_out.lock().expect("no holder of this lock panics").extend(scanner.left_out().iter().cloned());
         Ok(found)
     })?;
     let mut source = Source::new(storage, index);
     source.damaged = Arc::new(damaged);
-    source.notes = note_of(&left_out.into_inner()).into_iter().collect();
+    source.notes = note_of(&left_out.into_inner().unwrap_or_default()).into_iter().collect();
     Ok(source)
 }
 
@@ -104,25 +105,52 @@ fn build(
     storage: &dyn Storage,
     shards: &[PathBuf],
     packing: Packing,
-    scan: impl Fn(&dyn Object, &mut Add<'_>) -> Scan,
+    scan: impl Fn(&dyn Object, &mut Add<'_>) -> Scan + Sync,
 ) -> Result<(Index, Vec<Damaged>), Error> {
     let mut index = Index::new(packing, shards.to_vec(), Vec::new());
     let mut damaged = Vec::new();
-    for (file, path) in shards.iter().enumerate() {
-        let before = index.places.len();
-        let object = storage.open(path)?;
-        let found = scan(object.as_ref(), &mut |offset, len| {
-            index.places.push(Place { offset, label: NO_LABEL, len, file: file as u32, group: file as u32 });
-        })?;
+    let found = on_each(storage, shards, |path| {
+        let mut spans = Vec::new();
+        let found = scan(storage.open(path)?.as_ref(), &mut |offset, len| spans.push((offset, len)))?;
+        Ok::<_, Error>((spans, found))
+    });
+    for (file, (path, outcome)) in shards.iter().zip(found).enumerate() {
+        let (spans, found) = outcome?;
         if let Some(error) = found {
-            let n_samples_before = index.places.len() - before;
-            damaged.push(Damaged { path: path.clone(), n_samples_before, error });
+            damaged.push(Damaged { path: path.clone(), n_samples_before: spans.len(), error });
         }
+        let place = |(offset, len)| Place { offset, label: NO_LABEL, len, file: file as u32, group: file as u32 };
+        index.places.extend(spans.into_iter().map(place));
     }
     if index.places.is_empty() {
         return Err(nothing_in(shards, damaged));
     }
     Ok((index, damaged))
+}
+
+/// Runs something for each path, in their order: one after the other on a local disk, many at a time where each takes
+/// a round trip or more.
+pub(super) fn on_each<T: Send>(storage: &dyn Storage, paths: &[PathBuf], run: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    let n_threads = paths.first().map_or(1, |first| storage.concurrency(first)).min(paths.len());
+    if n_threads <= 1 {
+        return paths.iter().map(|path| run(path)).collect();
+    }
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..n_threads {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(path) = paths.get(number) else { break };
+                    let outcome = run(path);
+                    done.lock().expect("no holder of this lock panics").push((number, outcome));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// The error if there is no sample at all.
@@ -145,10 +173,8 @@ fn names(shards: &[PathBuf]) -> String {
 
 /// The compression of all shards, which must agree.
 fn compression_of_all(storage: &dyn Storage, shards: &[PathBuf]) -> Result<Compression, Error> {
-    let mut compressions = Vec::new();
-    for path in shards {
-        compressions.push(compression_of(storage.open(path)?.as_ref())?);
-    }
+    let compressions = on_each(storage, shards, |path| compression_of(storage.open(path)?.as_ref()));
+    let compressions = compressions.into_iter().collect::<Result<Vec<_>, Error>>()?;
     let compression = compressions.first().copied().unwrap_or(Compression::None);
     match compressions.iter().position(|c| *c != compression) {
         None => Ok(compression),

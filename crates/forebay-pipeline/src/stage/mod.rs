@@ -40,6 +40,11 @@ pub(crate) trait Stage: Debug + Send + Sync {
     /// Number of samples per epoch, given how many the stages before yield; `None` if endless.
     fn len(&self, before: Option<u64>) -> Option<u64>;
 
+    /// Whether the stage makes epochs of the stages before it.
+    fn repeats(&self) -> bool {
+        false
+    }
+
     /// Why this stage cannot follow the given stages, if so.
     fn refuse(&self, _before: &Chain) -> Option<String> {
         None
@@ -76,6 +81,12 @@ impl Chain {
             n = stage.len(n); // Not a try_fold: `take` makes an endless order finite again.
         }
         n
+    }
+
+    /// Samples per epoch of the first repeat; `None` if nothing is repeated.
+    pub(crate) fn repeated(&self) -> Option<u64> {
+        let at = self.stages.iter().position(|stage| stage.repeats())?;
+        Self { index: Arc::clone(&self.index), stages: self.stages[..at].to_vec() }.len()
     }
 
     /// A text of everything the order depends on: equal texts give equal orders.

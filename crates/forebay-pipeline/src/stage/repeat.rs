@@ -21,6 +21,10 @@ impl Stage for Repeat {
         before.and_then(|each| self.n.map(|n| n.saturating_mul(each)))
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn refuse(&self, before: &Chain) -> Option<String> {
         before.len().is_none().then(|| "the stages before it are endless".to_owned())
     }

@@ -58,6 +58,35 @@ fn a_stop_ends_the_wait_for_a_batch_and_loses_nothing_of_it() {
 }
 
 #[test]
+fn a_consumer_with_limited_patience_gets_the_same_batch_later_and_all_of_it_is_a_wait() {
+    let open = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&open);
+    let pipeline = Dataset::new(numbers(6)).repeat(2).map_fn(4, move |sample, slot| {
+        while !gate.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let made = i32::from_le_bytes(sample.bytes.try_into().unwrap()) + 100 * sample.epoch as i32;
+        slot.copy_from_slice(&made.to_le_bytes());
+        Ok(())
+    });
+    let mut batches = pipeline.threads(Threads::Fixed(2)).batch(12).iter().unwrap();
+    let patience = Duration::from_millis(20);
+    assert!(batches.next_within(patience).is_pending());
+    assert!(batches.stats().wait_ns >= 20_000_000);
+    open.store(true, Ordering::SeqCst);
+    let batch = loop {
+        match batches.next_within(patience) {
+            Poll::Pending => {}
+            Poll::Ready(batch) => break batch.unwrap().unwrap(),
+        }
+    };
+    let made: Vec<i32> = batch.data().chunks(4).map(|four| i32::from_le_bytes(four.try_into().unwrap())).collect();
+    assert_eq!(made, (0..6).chain(100..106).collect::<Vec<_>>(), "samples know their epoch");
+    drop(batch);
+    assert!(matches!(batches.next_within(patience), Poll::Ready(None)));
+}
+
+#[test]
 fn polling_asks_for_a_batch_waits_for_none_and_counts_no_wait() {
     let open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&open);

@@ -55,7 +55,8 @@ impl Model<'_> {
         let name = if by_flags >= MOSTLY * avoidable && threads.max(prefetch) > 0.0 {
             match threads >= prefetch {
                 true if self.lacks_requests() => "latency",
-                true if self.waits_for_cores() => "cores",
+                // Threads that mostly run lack company, not cores.
+                true if self.case.delay_s > self.case.cpu_s => "cores",
                 true => "threads",
                 false => "prefetch",
             }

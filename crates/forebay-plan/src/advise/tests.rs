@@ -82,6 +82,12 @@ fn threads_that_wait_for_cores_of_others_are_told_from_slow_storage() {
 }
 
 #[test]
+fn a_single_thread_that_is_sometimes_late_is_still_the_limit() {
+    let late = Case { cpu_s: 0.002, delay_s: 0.0005, ..case(None) };
+    assert_eq!(advised(&late, 1, 1).0, "threads");
+}
+
+#[test]
 fn threads_that_wait_for_each_other_are_not_delayed_by_others() {
     let flags = Flags { threads: 8, prefetch: 1 };
     let case = Case { cpu_s: 0.004, ..case(None) };

@@ -45,6 +45,7 @@ fn rewritten() -> Result<String, Box<dyn std::error::Error>> {
         AnyRecord::Train(record) => record.to_json(),
         AnyRecord::Checkpoint(record) => record.to_json(),
         AnyRecord::Workload(record) => record.to_json(),
+        AnyRecord::Trace(record) => record.to_json(),
         AnyRecord::Study(run) => lines(*run),
     })
 }

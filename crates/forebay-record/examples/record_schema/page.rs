@@ -33,6 +33,7 @@ const SECTIONS: &[(&str, &str, Option<Step>)] = &[
     ("forebay train", "TrainCell", Some(Step::Train)),
     ("forebay checkpoint bench", "CheckpointCell", Some(Step::Checkpoint)),
     ("forebay workload run", "WorkloadCell", Some(Step::Workload)),
+    ("forebay trace", "TraceCell", Some(Step::Trace)),
     ("Inspection of a dataset in a study", "Inspection", Some(Step::Inspect)),
     ("forebay study run", "StudyLine", None),
 ];

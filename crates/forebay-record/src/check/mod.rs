@@ -9,6 +9,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod ingest;
 pub(crate) mod probe;
+pub(crate) mod trace;
 pub(crate) mod train;
 pub(crate) mod workload;
 
@@ -46,6 +47,7 @@ impl AnyRecord {
             Self::Train(record) => cells(record),
             Self::Checkpoint(record) => cells(record),
             Self::Workload(record) => cells(record),
+            Self::Trace(record) => cells(record),
             Self::Study(run) => run.cells.iter().try_for_each(|study_cell| {
                 let measured = study_cell.measured.iter().flat_map(|measured| measured.cells());
                 measured.into_iter().try_for_each(|cell| cell.check()).map_err(in_cell(&study_cell.id))

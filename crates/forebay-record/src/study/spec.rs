@@ -220,10 +220,14 @@ pub enum Step {
     Checkpoint,
     /// A DLIO workload on emulated accelerators.
     Workload,
+    /// A job of the user, seen from outside; a record of its own, not a step of studies.
+    #[serde(skip_deserializing)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    Trace,
 }
 
 impl Step {
-    /// All steps; each has a name in the study file.
+    /// All steps of studies; each has a name in the study file.
     pub const ALL: [Self; 6] =
         [Self::Ingest, Self::Probe, Self::Train, Self::Checkpoint, Self::Workload, Self::Inspect];
 
@@ -236,6 +240,7 @@ impl Step {
             Self::Inspect => "inspect",
             Self::Checkpoint => "checkpoint",
             Self::Workload => "workload",
+            Self::Trace => "trace",
         }
     }
 }

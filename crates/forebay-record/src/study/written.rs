@@ -32,7 +32,7 @@ impl From<Written> for ExperimentSpec {
     fn from(written: Written) -> Self {
         // A dataset is the same however often it is inspected.
         let (repeats, warmups) = match written.run {
-            Step::Inspect | Step::Workload => (1, 0),
+            Step::Inspect | Step::Workload | Step::Trace => (1, 0),
             Step::Probe | Step::Ingest | Step::Train | Step::Checkpoint => (5, 1),
         };
         Self {

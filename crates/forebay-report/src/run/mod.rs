@@ -44,6 +44,7 @@ impl<'a> Run<'a> {
             AnyRecord::Probe(record) => Cow::Owned(single::study_of(record)),
             AnyRecord::Checkpoint(record) => Cow::Owned(single::study_of(record)),
             AnyRecord::Workload(record) => Cow::Owned(single::study_of(record)),
+            AnyRecord::Trace(record) => Cow::Owned(single::study_of(record)),
             AnyRecord::Train(record) => Cow::Owned(single::study_of(record)),
         };
         Self { name: &named.name, short: named.name.clone(), record: &named.record, study, noise: OnceCell::new() }
@@ -103,9 +104,9 @@ impl<'a> Run<'a> {
         self.measured().filter_map(|cells| cells.iter().filter_map(|cell| cell.spread()).reduce(f64::max))
     }
 
-    /// What every cell measured that can be measured again: a dataset is looked at once.
+    /// What every cell measured that can be measured again: a dataset is looked at once, and a job is traced once.
     pub(crate) fn measured(&self) -> impl Iterator<Item = Vec<&dyn AnyCell>> {
-        let cells = self.study.cells.iter().filter(|cell| cell.step != Step::Inspect);
+        let cells = self.study.cells.iter().filter(|cell| !matches!(cell.step, Step::Inspect | Step::Trace));
         cells.filter_map(|cell| cell.result()).map(Measured::cells)
     }
 }

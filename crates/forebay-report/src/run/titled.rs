@@ -1,7 +1,8 @@
 //! What the page of a single record is called, and which figures it shows.
 
 use forebay_record::{
-    Cell, CheckpointCell, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, TrainCell, WorkloadCell,
+    Cell, CheckpointCell, FigureKind, FigureSpec, IngestCell, Level, Levels, ProbeCell, Record, TraceCell, TrainCell,
+    WorkloadCell,
 };
 
 use crate::number::distinct;
@@ -104,6 +105,16 @@ fn probe_figures(record: &Record<ProbeCell>, mode: &str) -> Vec<FigureSpec> {
         figures.push(named("distribution", "Latency distribution", FigureKind::Distribution, &[], None));
     }
     figures
+}
+
+impl Titled for TraceCell {
+    fn title(record: &Record<Self>) -> String {
+        record.cells.first().map_or("Trace".to_owned(), |cell| format!("Trace of {}", cell.job))
+    }
+
+    fn figures(_: &Record<Self>) -> Vec<FigureSpec> {
+        Vec::new()
+    }
 }
 
 impl Titled for TrainCell {

@@ -8,6 +8,7 @@ mod alike;
 mod caveat;
 mod checkpoint;
 mod probe;
+mod trace;
 mod train;
 mod workload;
 
@@ -56,6 +57,7 @@ fn judged(whole: &Run<'_>, run: &Run<'_>, (all, published): (&[Published<'_>], &
     findings.extend(train::findings(run));
     findings.extend(checkpoint::findings(run, published));
     findings.extend(workload::findings(run));
+    findings.extend(trace::findings(run));
     let others = run.cells_of::<TrainCell>().next().is_some()
         || run.cells_of::<CheckpointCell>().next().is_some()
         || run.cells_of::<WorkloadCell>().next().is_some();
@@ -90,7 +92,10 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
         };
     }
     if places.is_empty() {
-        let said = workload::headline(run).or_else(|| train::headline(run)).or_else(|| checkpoint::headline(run));
+        let said = trace::headline(run)
+            .or_else(|| workload::headline(run))
+            .or_else(|| train::headline(run))
+            .or_else(|| checkpoint::headline(run));
         if let Some(said) = said.or_else(|| inspected(run)) {
             return said;
         }

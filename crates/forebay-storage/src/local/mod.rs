@@ -22,6 +22,8 @@ use crate::{Buffer, Entry, Error, Object, Operation, Result, Storage, Writer};
 
 pub use capabilities::{Capabilities, Support};
 pub use choose::{CHOICE_LIMIT, Choice, choose_mode};
+#[cfg(feature = "object")]
+pub(crate) use walk::count_listed;
 pub use walk::n_listed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

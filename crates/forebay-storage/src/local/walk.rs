@@ -21,6 +21,12 @@ pub fn n_listed() -> u64 {
     N_LISTED.load(Ordering::Relaxed)
 }
 
+/// Adds to the files that listings have found; also for listings of objects.
+#[cfg(feature = "object")]
+pub(crate) fn count_listed(n: usize) {
+    N_LISTED.fetch_add(n as u64, Ordering::Relaxed);
+}
+
 pub(super) fn files_below(dir: &Path) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();

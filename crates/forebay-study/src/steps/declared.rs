@@ -29,7 +29,7 @@ pub fn declared(step: Step) -> Vec<Declared> {
         Step::Ingest => of::<IngestSettings>(),
         Step::Probe => of::<ProbeSettings>(),
         Step::Train => of::<TrainSettings>(),
-        Step::Inspect => Vec::new(),
+        Step::Inspect | Step::Trace => Vec::new(),
         Step::Checkpoint => of::<CheckpointSettings>(),
         Step::Workload => [vec![named(&WORKLOAD)], of::<WorkloadSettings>()].concat(),
     };
@@ -81,6 +81,7 @@ pub(super) fn places(step: Step) -> &'static [(&'static str, &'static str)] {
             ),
             BURST,
         ],
+        Step::Trace => &[],
         Step::Checkpoint => {
             &[("tier", "Tier to save to, or `FAST → SLOW` with a burst buffer [default: required]"), BURST]
         }

@@ -81,6 +81,7 @@ impl Work {
             Step::Inspect => Task::Inspect,
             Step::Checkpoint => Task::Checkpoint(CheckpointSettings { seed, ..CheckpointSettings::default() }),
             Step::Workload => Task::Workload(Box::default()),
+            Step::Trace => unreachable!("no study file can name it"),
         };
         Self { task, dataset: None, tier: None, checkpoint: None, burst: None }
     }

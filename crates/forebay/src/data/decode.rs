@@ -8,13 +8,14 @@ use anyhow::{Result, bail};
 use forebay_bench::ingest::IngestSettings;
 use forebay_format::image::{ImageSpec, Layout};
 use forebay_format::npy;
-use forebay_pipeline::{Dataset, DecodeImage, Source, Threads};
-use forebay_storage::Local;
+use forebay_pipeline::{Source, Threads};
+use forebay_storage::Routed;
 use forebay_units::{PathText, count};
 
 use super::InputArgs;
 use crate::flags::{Flags, Pick};
 use crate::output::{Kind, Outcome, Outputs, note, print, remark};
+use crate::store::StoreArgs;
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     force: bool,
 
     #[command(flatten)]
+    store: StoreArgs,
+
+    #[command(flatten)]
     settings: Flags<IngestSettings, OfPixels>,
 }
 
@@ -43,14 +47,15 @@ struct OfPixels;
 
 impl Pick for OfPixels {
     fn has(name: &str) -> bool {
-        ["size", "dtype", "layout", "scaled", "max_sample_size"].contains(&name)
+        ["size", "dtype", "layout", "scaled", "crop", "flip", "antialias", "seed", "max_sample_size"].contains(&name)
     }
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    args.store.apply([args.path.as_path()])?;
     let path = args.input.path(&args.path)?;
     let to = Outputs::for_inputs([args.path.as_path()], args.force).file("--to", &args.to, Kind::Values)?;
-    let source = Source::discover_with(Arc::new(Local::default()), &path, &args.input.keys())?;
+    let source = Source::discover_with(Arc::new(Routed::default()), &path, &args.input.keys())?;
     let source = source.with_max_sample_size(args.settings.0.max_sample_size);
     if source.pixels().is_some() {
         bail!("{} already contains decoded images", path.escaped());
@@ -62,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     // Written to a temporary file and renamed, since an image may fail.
     let mut file = to.begin()?;
     file.write(&npy::header(spec.dtype, &shape(n, &spec)))?;
-    let pipeline = Dataset::new(source).map(DecodeImage(spec)).threads(Threads::Auto).batch(16).prefetch(1);
+    let pipeline = args.settings.0.decoded(&source).threads(Threads::Auto).batch(16).prefetch(1);
     let (bar, stopped) = (progress::images(n as u64), stop::flag());
     for batch in pipeline.iter()? {
         // A bad image is an error, or rows would not match the files.

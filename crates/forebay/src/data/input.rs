@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use forebay_format::example::KeyNames;
 use forebay_record::{Level, Levels};
+use forebay_storage::is_url;
 use forebay_units::PathText;
 
 const NAMED: usize = 12;
@@ -38,6 +39,10 @@ impl InputArgs {
     /// The path to read: the data, or the folder of its split. Case does not matter.
     pub(crate) fn path(&self, data: &Path) -> Result<PathBuf> {
         let Some(name) = &self.split else { return Ok(data.to_owned()) };
+        if is_url(data) {
+            // A store has no folders to choose from; a prefix without objects is an error of its listing.
+            return Ok(data.join(name));
+        }
         if data.is_file() {
             bail!("--split {name}: {} is a file, not a folder with splits", data.escaped());
         }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
 use forebay_measure::value;
+use forebay_storage::is_url;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::{WorkArgs, with_progress};
@@ -62,6 +63,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         classes: args.classes,
         ..MakeSpec::new(args.profile)
     };
+    if is_url(&args.dir) {
+        bail!("{}: make writes local files; copy them to the object store with its own tool", args.dir.escaped());
+    }
     let plan = MakePlan::new(&spec)?;
     let dir = args.dir.escaped();
     if args.dry_run {

@@ -12,12 +12,17 @@ use clap::Subcommand;
 use forebay_dataset::{Control, InspectOptions, Progress, VerifyOptions, inspect, verify};
 use forebay_observe::{Options, Sampler, observe};
 use forebay_record::Series;
+use forebay_storage::is_url;
 use serde::Serialize;
 
 use crate::output::{JsonArgs, Outcome, Schema};
+use crate::store::StoreArgs;
 use crate::values::SampleLimit;
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
+
+/// Threads that examine objects, unless another number is given.
+const THREADS_OF_OBJECTS: u32 = 32;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,7 +57,7 @@ struct WorkArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
-    /// A folder, a list, an image, or shards
+    /// A folder, a list, an image, or shards; also `s3://bucket/prefix`
     path: PathBuf,
 
     #[command(flatten)]
@@ -63,6 +68,9 @@ pub(crate) struct InspectArgs {
 
     #[command(flatten)]
     limit: SampleLimit,
+
+    #[command(flatten)]
+    store: StoreArgs,
 
     #[command(flatten)]
     json: JsonArgs,
@@ -110,11 +118,14 @@ impl InspectArgs {
         look: impl FnOnce(&Path, &Control<'_>) -> forebay_dataset::Result<T>,
         text: impl FnOnce(&T) -> String,
     ) -> Result<T> {
+        self.store.apply([self.path.as_path()])?;
         let json = self.json.target([self.path.as_path()])?;
         let path = self.input.path(&self.path)?;
         // There is nothing to clean up, and listing a million files takes seconds.
         stop::flag_once_begun();
-        let work = |_: Option<&Sampler>| with_progress(name, self.work.threads, |control| look(&path, control));
+        // Each thread waits for one request at a time.
+        let threads = if self.work.threads == 0 && is_url(&path) { THREADS_OF_OBJECTS } else { self.work.threads };
+        let work = |_: Option<&Sampler>| with_progress(name, threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };
         json.give(schema, &text(&observed.found), &observed)?;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forebay_dataset::{Fault, PackOptions, PackPlan, Packing, UnpackOptions, pack, unpack};
 use forebay_format::tfrecord::Compression;
 use forebay_measure::value;
+use forebay_storage::is_url;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::InputArgs;
@@ -88,6 +89,9 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
         if is_given && !is_used {
             bail!("{flag} needs {by}");
         }
+    }
+    if let Some(url) = [&args.input, &args.out].into_iter().find(|path| is_url(path)) {
+        bail!("{}: pack reads and writes local files; ingest and train read object stores directly", url.escaped());
     }
     args.input = args.select.path(&args.input)?;
     Outputs::for_inputs([args.input.as_path()], false).folder_apart("OUT", &args.out)?;

@@ -2,17 +2,21 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use forebay_measure::Place;
-use forebay_storage::Profile;
 use forebay_storage::tier::Kind;
+use forebay_storage::{Profile, is_url};
 use forebay_study::Placement;
+use forebay_units::PathText;
 
 use super::registry;
 use super::up::describe;
 
 /// A folder for checkpoints with its tier, or the one given by a flag, and notes for the record.
 pub(crate) fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
+    if is_url(dir) {
+        bail!("{}: checkpoints are saved to local folders, not to object stores", dir.escaped());
+    }
     let placement = placement(dir)?;
     let notes = placement.notes_with(named);
     let shaped = named.cloned().or(placement.shaped);

@@ -16,14 +16,19 @@ use super::saving::Saving;
 use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::output::JsonArgs;
+use crate::store::StoreArgs;
 use crate::values::of;
 
 /// Flags that apply to data and have no meaning for a batch in memory.
-const OF_DATA: [&str; 11] = [
+const OF_DATA: [&str; 15] = [
     "threads",
     "prefetch",
     "cold",
     "io",
+    "inflight",
+    "readahead",
+    "storage_option",
+    "timeout",
     "max_sample_size",
     "baseline",
     "tier",
@@ -37,7 +42,7 @@ const OF_DATA: [&str; 11] = [
 #[command(group(ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
 #[command(mut_arg("synthetic", |arg| arg.conflicts_with_all(OF_DATA)))]
 pub(crate) struct Args {
-    /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
+    /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards; also `s3://bucket/prefix`
     pub(super) data: Option<PathBuf>,
 
     #[command(flatten)]
@@ -61,6 +66,9 @@ pub(crate) struct Args {
         conflicts_with = "accelerator"
     )]
     validate: Option<Validate>,
+
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
 
     #[command(flatten)]
     saving: Saving,

@@ -104,7 +104,7 @@ fn follow(args: &Args, command: &mut Command) -> Result<Outcome> {
     }
 }
 
-fn say_waiting(n_processes: u64) {
+pub(crate) fn say_waiting(n_processes: u64) {
     let whom = if n_processes == 1 { "a process".to_owned() } else { format!("{n_processes} processes") };
     remark(&format!("forebay: the command has ended; waiting for {whom} that it left running (Ctrl-C stops waiting)"));
 }
@@ -122,7 +122,7 @@ fn naming(args: &Args, error: Error) -> anyhow::Error {
 }
 
 /// A command's exit status as a shell reports it.
-fn status(status: ExitStatus) -> u8 {
+pub(crate) fn status(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     u8::try_from(code.unwrap_or(255)).unwrap_or(255)
 }

@@ -87,6 +87,37 @@ fn scaled_decoding_gives_other_pixels_of_the_same_picture() {
 }
 
 #[test]
+fn crops_and_mirrored_images_are_parts_of_the_picture() {
+    let dir = Dir::with_set();
+    let mut n = 0;
+    let mut decode = |flags: &str| {
+        n += 1;
+        dir.met(&format!("data decode set --to {n}.npy --size 24x20 {flags}"));
+        Npy::read(&dir, &format!("{n}.npy")).floats()
+    };
+    let whole = decode("");
+    let [center, random, flipped, antialiased] =
+        ["--crop center", "--crop random", "--flip --seed 1", "--antialias"].map(&mut decode);
+    let all = [&whole, &center, &random, &flipped, &antialiased];
+    assert!((0..5).all(|a| (a + 1..5).all(|b| all[a] != all[b])), "every flag changes the pixels");
+    assert_eq!(decode("--crop random"), random);
+    assert_ne!(decode("--crop random --seed 1"), random);
+    // Every image is as it was or mirrored, to the rounding of the other code.
+    let row = 24 * 3;
+    let mirrored = |image: &[f32]| -> Vec<f32> {
+        image.chunks(row).flat_map(|row| row.chunks(3).rev().flatten().copied().collect::<Vec<_>>()).collect()
+    };
+    let alike = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.01);
+    let kinds: Vec<(bool, bool)> = whole
+        .chunks(20 * row)
+        .zip(flipped.chunks(20 * row))
+        .map(|(whole, flipped)| (alike(whole, flipped), alike(&mirrored(whole), flipped)))
+        .collect();
+    assert!(kinds.iter().all(|(same, mirrored)| same != mirrored), "{kinds:?}");
+    assert!(kinds.iter().any(|(same, _)| *same) && kinds.iter().any(|(_, mirrored)| *mirrored), "{kinds:?}");
+}
+
+#[test]
 fn shards_give_the_pixels_of_their_files() {
     let dir = Dir::with_set();
     dir.met("data pack set shards --to tfrecord --keep-order");

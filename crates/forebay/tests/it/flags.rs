@@ -12,19 +12,21 @@ const PROBE: [&str; 4] = [
 /// The flags that all readers of datasets share.
 const INPUT: [&str; 2] = [include_str!("splits.rs"), include_str!("tfds.rs")];
 
-const TRAIN: [&str; 6] = [
+const TRAIN: [&str; 7] = [
     include_str!("train.rs"),
     include_str!("train_flags.rs"),
     include_str!("train_checkpoint.rs"),
     INPUT[0],
     INPUT[1],
     LIMIT,
+    OBJECTS,
 ];
 
 /// The settings are those of train, through the same table.
 const TUNE: [&str; 7] = [include_str!("tune.rs"), TRAIN[0], TRAIN[1], TRAIN[2], TRAIN[3], TRAIN[4], TRAIN[5]];
 
-const INGEST: [&str; 11] = [
+const INGEST: [&str; 12] = [
+    OBJECTS,
     INPUT[0],
     INPUT[1],
     LIMIT,
@@ -46,6 +48,9 @@ const CHECKPOINT: [&str; 6] = [
     include_str!("checkpoint_prune.rs"),
     include_str!("checkpoint_targets.rs"),
 ];
+
+/// The flags that readers of object stores share.
+const OBJECTS: &str = include_str!("objects.rs");
 
 /// Every command with an output is tried with `--force`.
 const OUTPUTS: &str = include_str!("outputs.rs");
@@ -75,17 +80,18 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
         ("data make", &[include_str!("make.rs")], 8),
-        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT], 7),
+        ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
-        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT], 7),
-        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT], 10),
+        ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
+        ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 16),
         ("completions", &[], 0),
         ("doctor", &[include_str!("doctor.rs")], 2),
         ("man", &[include_str!("manual.rs")], 3),
-        ("ingest", &INGEST, 33),
+        ("ingest", &INGEST, 40),
         ("probe", &PROBE, 17),
-        ("train", &TRAIN, 48),
-        ("tune", &TUNE, 31),
+        ("train", &TRAIN, 55),
+        ("trace", &[include_str!("trace.rs")], 3),
+        ("tune", &TUNE, 34),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),

@@ -46,6 +46,8 @@ fn the_record_says_what_an_image_became() {
     assert_eq!(output("--dtype u8"), "224x224 u8 nhwc");
     assert_eq!(output("--layout nchw"), "224x224 f32 nchw");
     assert_eq!(output("--scaled"), "224x224 f32 nhwc, scaled decoding");
+    assert_eq!(output("--dtype bf16 --crop random --flip"), "224x224 bf16 nhwc, random crop, half mirrored");
+    assert_eq!(output("--dtype f16 --crop center --antialias"), "224x224 f16 nhwc, center crop, antialiased");
     assert!(output("--read-only").is_null());
 }
 
@@ -63,6 +65,15 @@ fn tensor_shards_keep_their_size_unless_another_is_asked_for() {
     assert_eq!(output("--size 20"), "20x20 f32 nhwc");
     let said = dir.refused("ingest shards --scaled");
     assert_eq!(said, "forebay: shards: the images are already decoded, so scaled decoding has no effect\n");
+}
+
+#[test]
+fn scaled_decoding_goes_with_no_crop() {
+    let dir = Dir::with_set();
+    for flag in ["--crop random", "--flip", "--antialias"] {
+        let said = dir.refused(&format!("ingest set --scaled {flag}"));
+        assert!(said.contains("--scaled decodes images at other sizes"), "{said}");
+    }
 }
 
 #[test]

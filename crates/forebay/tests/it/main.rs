@@ -35,6 +35,8 @@ mod lists;
 mod make;
 mod manual;
 mod new_folders;
+#[cfg(feature = "object")]
+mod objects;
 mod odd_names;
 mod outputs;
 mod outputs_table;
@@ -65,6 +67,7 @@ mod threads;
 mod tier;
 mod tier_ingest;
 mod tier_kernel;
+mod trace;
 mod train;
 mod train_checkpoint;
 mod train_flags;

@@ -96,7 +96,12 @@ fn the_short_version_is_a_line_and_the_long_one_says_what_is_built_in_and_found(
     let lines: Vec<&str> = long.lines().collect();
     assert_eq!(format!("{}\n", lines[0]), short);
     let sign = |is_on| if is_on { '+' } else { '-' };
-    let features = format!("features: {}mpi {}hdf5", sign(cfg!(feature = "mpi")), sign(cfg!(feature = "hdf5")));
+    let features = format!(
+        "features: {}mpi {}hdf5 {}object",
+        sign(cfg!(feature = "mpi")),
+        sign(cfg!(feature = "hdf5")),
+        sign(cfg!(feature = "object"))
+    );
     assert_eq!(lines[1], features);
     let root = if crate::process::is_root() { "yes" } else { "no" };
     assert!(

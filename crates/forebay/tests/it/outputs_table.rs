@@ -112,6 +112,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     folder("study run", "out", "study run tiny.toml --dataset set=set --out OUT", "set/run"),
     file("tier list", "json", "tier list --json OUT", ""),
     work("tier up", "dir"),
+    folder("trace", "out", "trace --out OUT -- true", ""),
     folder(
         "train",
         "burst_dir",

@@ -139,6 +139,24 @@ fn optimiser_and_learning_rate_change_the_steps_after_the_first() {
 }
 
 #[test]
+fn crops_and_mirrored_images_are_trained_on_and_belong_to_the_run() {
+    let dir = Dir::with_set();
+    let run = |flags: &str| {
+        let cell = cell_of(&dir, &format!("{SMALL} --steps 1 {flags}"));
+        (losses(&cell)[0].to_bits(), cell["output"].as_str().unwrap().to_owned())
+    };
+    let runs = ["", "--crop center", "--crop random", "--flip", "--antialias"].map(run);
+    let outputs = runs.each_ref().map(|(_, output)| output.split_once("nhwc").unwrap().1.to_owned());
+    assert_eq!(outputs, ["", ", center crop", ", random crop", ", half mirrored", ", antialiased"]);
+    assert!((0..5).all(|a| (a + 1..5).all(|b| runs[a].0 != runs[b].0)), "the first losses: {runs:?}");
+    assert_eq!(run("--crop random"), runs[2]);
+    let saving = format!("train {SMALL} --checkpoint-dir saved --checkpoint-every 1");
+    dir.met(&format!("{saving} --steps 1 --crop random"));
+    let said = dir.refused(&format!("{saving} --steps 2 --resume"));
+    assert!(said.contains("augmentation was random crop, now none"), "{said}");
+}
+
+#[test]
 fn classes_may_be_more_than_the_data_has_and_not_fewer() {
     let dir = Dir::with_set();
     assert_eq!(cell_of(&dir, &format!("{SMALL} --steps 1"))["classes"], 22, "the largest label is 21");

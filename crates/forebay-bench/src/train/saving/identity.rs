@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::data::TrainingData;
 use super::super::trial::Trial;
 
 const STEP: &str = "step";
@@ -11,6 +12,8 @@ const SAMPLES: &str = "samples";
 const HELD_OUT: &str = "held out";
 const NAMES: &str = "names";
 const SIZES: &str = "sizes";
+/// Empty, or missing in older checkpoints, if images are only resized.
+const AUGMENTATION: &str = "augmentation";
 /// Recorded but not compared, because the user may want to continue with another rate.
 const LEARNING_RATE: &str = "learning_rate";
 
@@ -38,6 +41,7 @@ impl Identity {
             (HELD_OUT, data.map(|data| data.n_held_out().to_string())),
             (NAMES, data.map(|data| format!("{:016x}", data.names()))),
             (SIZES, data.map(|data| format!("{:016x}", data.sizes()))),
+            (AUGMENTATION, data.map(TrainingData::change)),
         ];
         let fixed = named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         Self { fixed, learning_rate: kind.learning_rate().map(|rate| rate.to_string()) }
@@ -56,7 +60,9 @@ impl Identity {
 
     /// `None` if the checkpoint is of the same run.
     pub(super) fn difference(&self, notes: &BTreeMap<String, String>) -> Option<String> {
-        let differs = |name: &str| notes.get(name) != self.fixed.get(name);
+        let none = String::new();
+        let theirs = |name: &str| notes.get(name).or_else(|| (name == AUGMENTATION).then_some(&none));
+        let differs = |name: &str| theirs(name) != self.fixed.get(name);
         // If the number of samples differs, names and sizes need no mention.
         let is_said = |name: &str| match name {
             NAMES => differs("data") || differs(SAMPLES),
@@ -67,7 +73,7 @@ impl Identity {
             .fixed
             .iter()
             .filter(|(name, _)| differs(name) && !is_said(name))
-            .map(|(name, ours)| difference(name, notes.get(*name), ours))
+            .map(|(name, ours)| difference(name, theirs(name), ours))
             .collect();
         (!differences.is_empty()).then(|| differences.join("; "))
     }
@@ -84,11 +90,16 @@ fn difference(name: &str, theirs: Option<&String>, ours: &str) -> String {
     match name {
         SAMPLES => format!("the data had {}, now {ours}", counted(theirs, "sample")),
         HELD_OUT => format!("{} were held out, now {ours}", counted(theirs, "sample")),
+        AUGMENTATION => format!("augmentation was {}, now {}", or_none(theirs), or_none(ours)),
         "classes" => format!("it had {}, now {ours}", counted(theirs, "class")),
         NAMES => "the names, labels or order of the samples changed".to_owned(),
         SIZES => "the file sizes of the samples changed".to_owned(),
         _ => format!("{name} was {theirs}, now {ours}"),
     }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
 }
 
 /// "1 sample", "22 classes".
@@ -133,6 +144,11 @@ mod tests {
             other.insert(name.to_owned(), value.to_owned());
             assert_eq!(of("1", "0.1").difference(&other).as_deref(), Some(wanted));
         }
+        let flipped = Identity {
+            fixed: of("1", "0.1").fixed.into_iter().chain([(AUGMENTATION, "half mirrored".to_owned())]).collect(),
+            ..of("1", "0.1")
+        };
+        assert_eq!(flipped.difference(&notes).as_deref(), Some("augmentation was none, now half mirrored"));
         other.remove("seed");
         assert!(of("1", "0.1").difference(&other).is_some_and(|said| said.contains("the checkpoint records no seed")));
     }

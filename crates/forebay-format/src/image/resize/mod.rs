@@ -18,6 +18,7 @@ mod avx512;
 mod portable;
 
 use super::convert::{Planes, Store, deinterleave, round, round_nchw, u8_to_f32, u8_to_f32_nchw};
+use super::render::Finish;
 use super::{Dtype, ImageSpec, Layout, Pixels};
 use crate::Error;
 use columns::Columns;
@@ -30,11 +31,14 @@ pub(super) struct Resizer {
     columns: Columns,
     /// One output row, where it cannot be written in place.
     row: Vec<f32>,
+    /// Writes 16-bit values.
+    finish: Finish,
 }
 
 impl Resizer {
     pub(super) fn new(spec: ImageSpec) -> Self {
-        Self { spec, columns: Columns::default(), row: vec![0.0; spec.width as usize * 3] }
+        let row = vec![0.0; spec.width as usize * 3];
+        Self { spec, columns: Columns::default(), row, finish: Finish::new(spec, None) }
     }
 
     pub(super) fn resize(&mut self, src: Pixels<'_>, out: &mut [u8]) -> Result<(), Error> {
@@ -52,8 +56,20 @@ impl Resizer {
             (Dtype::F32, Layout::Nchw) => self.resize_planes(src, floats(out)?, deinterleave),
             (Dtype::U8, Layout::Nchw) => self.resize_planes(src, out, round_nchw),
             (Dtype::U8, Layout::Nhwc) => self.resize_bytes(src, out),
+            (Dtype::F16 | Dtype::Bf16, _) => {
+                self.finish.check(out)?;
+                self.resize_halves(src, out);
+            }
         }
         Ok(())
+    }
+
+    fn resize_halves(&mut self, src: Pixels<'_>, out: &mut [u8]) {
+        self.columns.prepare(src.width, self.spec.width);
+        for (y, tap) in taps(src.height, self.spec.height).enumerate() {
+            self.columns.resize_row(src, tap, &mut self.row, Store::Cached);
+            self.finish.put(y, &mut self.row, out);
+        }
     }
 
     fn resize_in_place(&mut self, src: Pixels<'_>, out: &mut [f32]) {

@@ -27,6 +27,8 @@ fn resize(src: Pixels<'_>, spec: ImageSpec) -> Vec<f32> {
     match spec.dtype {
         Dtype::F32 => slot,
         Dtype::U8 => bytes.iter().copied().map(f32::from).collect(),
+        Dtype::F16 => bytes.as_chunks::<2>().0.iter().map(|word| half::f16::from_ne_bytes(*word).to_f32()).collect(),
+        Dtype::Bf16 => bytes.as_chunks::<2>().0.iter().map(|word| half::bf16::from_ne_bytes(*word).to_f32()).collect(),
     }
 }
 
@@ -74,6 +76,10 @@ fn check(src_size: (u32, u32), dst_size: (u32, u32)) {
     let rounded: Vec<f32> = floats.iter().map(|value| value.round_ties_even()).collect();
     assert_eq!(of(Dtype::U8, Layout::Nhwc), rounded);
     assert_eq!(of(Dtype::U8, Layout::Nchw), planes(&rounded));
+    let halves: Vec<f32> = floats.iter().map(|value| half::f16::from_f32(*value).to_f32()).collect();
+    assert_eq!(of(Dtype::F16, Layout::Nhwc), halves);
+    let brains: Vec<f32> = floats.iter().map(|value| half::bf16::from_f32(*value).to_f32()).collect();
+    assert_eq!(of(Dtype::Bf16, Layout::Nchw), planes(&brains));
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! From a decoded image to a training sample: crop, resize, mirror, normalise.
+//!
+//! A [`View`] says which part of an image a sample shows, in the terms of torchvision's transforms: a crop in whole
+//! pixels, resized as if nothing were around it, of which the sample is a window, perhaps mirrored. Only the pixels of the
+//! sample are computed.
+//!
+//! With antialiasing, the filter is Pillow's bilinear one, which torchvision uses: a triangle as wide as the reduction. Pillow
+//! rounds to bytes between its two passes and this code does not; the results differ by at most one grey level. Without
+//! antialiasing, the filter is that of `tf.image.resize`.
+
+mod filter;
+mod finish;
+mod rows;
+
+use super::{Dtype, ImageSpec, Pixels};
+use crate::Error;
+use filter::Filter;
+pub(super) use finish::Finish;
+use rows::Rows;
+
+/// A part of an image, in pixels from its upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rect {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// Which part of an image becomes a sample, and how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    pub crop: Rect,
+    /// Width and height that the crop is resized to.
+    pub resized: (u32, u32),
+    /// The upper left corner of the sample in the resized crop.
+    pub offset: (u32, u32),
+    /// Whether left and right are exchanged.
+    pub mirrored: bool,
+}
+
+impl View {
+    /// The whole image, resized to the size of a sample.
+    pub fn whole(image: (u32, u32), sample: (u32, u32)) -> Self {
+        let crop = Rect { left: 0, top: 0, width: image.0, height: image.1 };
+        Self { crop, resized: sample, offset: (0, 0), mirrored: false }
+    }
+
+    /// Whether the crop lies within the image and the sample within the resized crop.
+    fn fits(&self, image: (u32, u32), sample: (u32, u32)) -> bool {
+        let within = |start: u32, len: u32, of: u32| len > 0 && start.checked_add(len).is_some_and(|end| end <= of);
+        within(self.crop.left, self.crop.width, image.0)
+            && within(self.crop.top, self.crop.height, image.1)
+            && within(self.offset.0, sample.0, self.resized.0)
+            && within(self.offset.1, sample.1, self.resized.1)
+    }
+}
+
+/// Mean and standard deviation per channel (red, green, blue), of values from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalize {
+    pub mean: [f32; 3],
+    pub std: [f32; 3],
+}
+
+impl Normalize {
+    /// Values from 0 to 1, as torchvision's `ToTensor` makes them.
+    pub const UNIT: Self = Self { mean: [0.0; 3], std: [1.0; 3] };
+    /// The mean and deviation of ImageNet that pretrained models expect.
+    pub const IMAGENET: Self = Self { mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] };
+}
+
+/// Renders samples of one kind. One per thread; it keeps its buffers.
+#[derive(Debug)]
+pub struct Renderer {
+    spec: ImageSpec,
+    is_antialiased: bool,
+    columns: Filter,
+    lines: Filter,
+    rows: Rows,
+    finish: Finish,
+}
+
+impl Renderer {
+    /// # Errors
+    /// When the values are bytes and are to be normalised, or a deviation is not a positive number.
+    pub fn new(spec: ImageSpec, is_antialiased: bool, normalize: Option<Normalize>) -> Result<Self, Error> {
+        if let Some(wanted) = normalize {
+            if spec.dtype == Dtype::U8 {
+                return Err(Error::unsupported("normalised values of type u8: choose a float type"));
+            }
+            if !wanted.mean.iter().all(|mean| mean.is_finite())
+                || !wanted.std.iter().all(|std| std.is_normal() && *std > 0.0)
+            {
+                return Err(Error::unsupported(
+                    "normalising by a deviation that is not above 0, or a mean that is not a number",
+                ));
+            }
+        }
+        Ok(Self {
+            spec,
+            is_antialiased,
+            columns: Filter::default(),
+            lines: Filter::default(),
+            rows: Rows::new(spec.width as usize),
+            finish: Finish::new(spec, normalize),
+        })
+    }
+
+    /// Writes the view of an image into a slot of [`ImageSpec::sample_bytes`] bytes.
+    ///
+    /// # Errors
+    /// When the pixels are not `width * height * 3` bytes, the view does not fit the image or the sample, or the slot has
+    /// the wrong size or alignment.
+    pub fn render(&mut self, src: Pixels<'_>, view: &View, out: &mut [u8]) -> Result<(), Error> {
+        let needed = u64::from(src.width) * u64::from(src.height) * 3;
+        if needed == 0 || src.rgb.len() as u64 != needed {
+            return Err(Error::truncated("pixels", 0, needed, src.rgb.len() as u64));
+        }
+        let sample = (self.spec.width, self.spec.height);
+        if !view.fits((src.width, src.height), sample) {
+            let expected = format!("a view of {}x{} pixels within {}x{}", sample.0, sample.1, src.width, src.height);
+            return Err(Error::invalid("view", 0, expected, format!("{view:?}")));
+        }
+        self.finish.check(out)?;
+        let (crop, aa) = (view.crop, self.is_antialiased);
+        self.columns.prepare(crop.width, view.resized.0, view.offset.0, sample.0, aa);
+        self.lines.prepare(crop.height, view.resized.1, view.offset.1, sample.1, aa);
+        if view.mirrored {
+            self.columns.reverse();
+        }
+        let line = |y: u32| {
+            let start = ((crop.top + y) as usize * src.width as usize + crop.left as usize) * 3;
+            &src.rgb[start..start + crop.width as usize * 3]
+        };
+        for y in 0..sample.1 as usize {
+            let row = self.rows.make(line, self.lines.tap(y), &self.columns);
+            self.finish.put(y, row, out);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

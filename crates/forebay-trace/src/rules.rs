@@ -1,0 +1,242 @@
+//! The verdict: rules over the sums of a trace, each with its evidence, or with the reason why it could not look.
+//!
+//! The training loop's wait is measured, not inferred. What it is charged to comes from what the fetching threads did: their calls, and
+//! the rest, which is computation. A gain is an upper bound unless the arithmetic of the loop gives it.
+
+use forebay_record::{Cause, Lever, Limit, TraceCell, TraceFetch};
+use forebay_units::{Bytes, format_seconds};
+
+use crate::cell::Facts;
+use crate::evidence;
+
+/// Waits below this share of the loop are not worth a change; above the second, the input is the main problem.
+pub(crate) const HARDLY: f64 = 0.05;
+const STRONGLY: f64 = 0.20;
+/// A disk or a set of cores that is busier than this has nothing left to give.
+const BUSY: f64 = 0.70;
+/// Shares of a whole above which a part dominates.
+pub(crate) const MOST: f64 = 0.50;
+/// Checkpoints that take more of the run than this are worth a change.
+pub(crate) const CHECKPOINTS: f64 = 0.02;
+
+/// What the rules look at beside the cell.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) facts: &'a Facts,
+    /// Processes with a training loop.
+    pub(crate) n_loops: u64,
+    pub(crate) n_epochs: u64,
+    /// Worker processes of the loader, as it was told; `None` where no loader was seen.
+    pub(crate) workers: Option<u64>,
+    pub(crate) data_bytes: u64,
+    pub(crate) data_files: u64,
+    pub(crate) mapped_bytes: u64,
+}
+
+/// What the loop and its fetches took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Loop {
+    pub(crate) wait_s: f64,
+    pub(crate) loop_s: f64,
+    pub(crate) share: f64,
+    /// Calls of the fetches as a share of their time; `None` where no fetch was seen.
+    pub(crate) io_share: Option<f64>,
+    /// Time of all fetches, over all workers.
+    pub(crate) fetch_s: Option<f64>,
+    /// Of the calls' time, opening and metadata.
+    pub(crate) meta_share: Option<f64>,
+}
+
+/// Fills verdict, limit, lever, causes and rules.
+pub(crate) fn judge(cell: &mut TraceCell, case: &Case<'_>) {
+    let seen = cell.wait_share().zip(cell.totals.wait_s.zip(cell.totals.loop_s)).map(|(share, (wait_s, loop_s))| {
+        let fetch = cell.fetch.as_ref().filter(|fetch| fetch.seconds > 0.0);
+        let io_s = |fetch: &TraceFetch| fetch.open_s + fetch.read_s + fetch.meta_s;
+        Loop {
+            wait_s,
+            loop_s,
+            share,
+            fetch_s: fetch.map(|fetch| fetch.seconds),
+            io_share: fetch.map(|fetch| io_s(fetch) / fetch.seconds),
+            meta_share: fetch
+                .filter(|fetch| io_s(fetch) > 0.0)
+                .map(|fetch| (fetch.open_s + fetch.meta_s) / io_s(fetch)),
+        }
+    });
+    cell.rules = evidence::rules(cell, case, seen);
+    cell.stall_by_cause = seen.map(|seen| causes(case, seen)).unwrap_or_default();
+    (cell.limit, cell.lever) = limit(cell, case, seen);
+    cell.verdict = verdict(cell, seen);
+}
+
+/// Charges the wait: first what computing meanwhile would have hidden, then calls and computation of the fetches.
+fn causes(case: &Case<'_>, seen: Loop) -> forebay_record::ByCause {
+    let mut causes = forebay_record::ByCause::new();
+    let mut rest = seen.wait_s;
+    if case.workers == Some(0) {
+        let hideable = rest.min((seen.loop_s - seen.wait_s).max(0.0));
+        causes.insert(Cause::Prefetch, hideable);
+        rest -= hideable;
+    }
+    // Waiting for longer than all fetches took is waiting for something else: workers that start, batches that are handed over.
+    let fetched = rest.min(seen.fetch_s.unwrap_or(rest));
+    if rest > fetched {
+        causes.insert(Cause::Other, rest - fetched);
+        rest = fetched;
+    }
+    match seen.io_share {
+        Some(io) => {
+            causes.insert(Cause::Storage, rest * io);
+            let computing = if has_idle_cores(case) == Some(true) && case.workers.is_some_and(|n| n > 0) {
+                Cause::Threads
+            } else {
+                Cause::Decode
+            };
+            causes.insert(computing, rest * (1.0 - io));
+        }
+        None => *causes.entry(Cause::Other).or_default() += rest,
+    }
+    causes.retain(|_, seconds| *seconds > 0.0);
+    causes
+}
+
+pub(crate) fn cpu_share(case: &Case<'_>) -> Option<f64> {
+    let share = case.facts.cpu_s? / (case.facts.wall_s * case.facts.n_cores as f64);
+    share.is_finite().then_some(share)
+}
+
+pub(crate) fn has_idle_cores(case: &Case<'_>) -> Option<bool> {
+    cpu_share(case).map(|share| share < BUSY)
+}
+
+/// The limit, and the change that would help most.
+fn limit(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> (Limit, Lever) {
+    let named = |name: &str, evidence: Vec<String>| Limit { name: name.to_owned(), evidence, ..Limit::default() };
+    let saved_s: f64 = cell.saves.iter().filter(|save| !save.is_restore).map(|save| save.seconds).sum();
+    let saving = saved_s / cell.wall_s;
+    let Some(seen) = seen else {
+        let evidence = vec!["no training loop was seen".to_owned()];
+        return (named("unknown", evidence), lever(cell, "unknown", String::new(), 0.0));
+    };
+    let waiting = format!("waited for data {} of its loop", percent(seen.share));
+    if seen.share < HARDLY {
+        if saving > CHECKPOINTS {
+            let evidence = vec![waiting, format!("checkpoints took {} of the run", percent(saving))];
+            let advice = "save asynchronously, or to a faster device and drain from there".to_owned();
+            return (named("checkpoint", evidence), lever(cell, "checkpoint", advice, saved_s));
+        }
+        return (
+            named("accelerator", vec![waiting]),
+            lever(cell, "none", "nothing: the training itself takes the time".to_owned(), 0.0),
+        );
+    }
+    let wait_s = seen.wait_s / case.n_loops.max(1) as f64;
+    let mut evidence = vec![waiting];
+    let cause = cell.stall_by_cause.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(cause, _)| *cause);
+    if let Some(io) = seen.io_share {
+        evidence.push(format!("{} of the fetches' time is calls on files", percent(io)));
+    }
+    let part = |cause: Cause| cell.stall_by_cause.get(&cause).copied().unwrap_or(0.0) / case.n_loops.max(1) as f64;
+    match cause {
+        Some(Cause::Prefetch) => {
+            let advice =
+                "let the loader prepare batches while the accelerator computes: num_workers=1 or more".to_owned();
+            evidence.push("the loop fetched its batches itself".to_owned());
+            (named("prefetch", evidence), lever(cell, "prefetch", advice, part(Cause::Prefetch)))
+        }
+        Some(Cause::Storage) if seen.meta_share.is_some_and(|meta| meta > MOST) => {
+            let meta = seen.meta_share.unwrap_or(0.0);
+            evidence.push(format!("{} of that opens files and asks for attributes", percent(meta)));
+            let advice = "pack the samples into few large files (TFRecord, tar shards)".to_owned();
+            (named("storage", evidence), lever(cell, "pack", advice, part(Cause::Storage) * meta))
+        }
+        Some(Cause::Storage) => {
+            let is_idle = case.facts.disk_busy.is_some_and(|busy| busy < 1.0 - BUSY);
+            if is_idle && case.workers.is_some() {
+                evidence.push("the disks were mostly idle".to_owned());
+                let advice = "more requests in flight: a larger num_workers".to_owned();
+                return (named("latency", evidence), lever(cell, "threads", advice, part(Cause::Storage)));
+            }
+            let advice = "faster storage, a copy of the data on a faster device, or fewer bytes per sample".to_owned();
+            (named("storage", evidence), lever(cell, "storage", advice, part(Cause::Storage)))
+        }
+        Some(Cause::Threads) => {
+            evidence.push("cores were idle meanwhile".to_owned());
+            let wanted =
+                workers_wanted(cell, case).map_or("a larger num_workers".to_owned(), |n| format!("num_workers={n}"));
+            (
+                named("threads", evidence),
+                lever(cell, "threads", format!("more workers: {wanted}"), part(Cause::Threads)),
+            )
+        }
+        Some(Cause::Decode) => {
+            evidence.extend(cpu_share(case).map(|share| format!("the cores were {} busy", percent(share))));
+            let advice = "cheaper decoding: smaller or decoded data, a faster decoder, decoding on the GPU, more cores"
+                .to_owned();
+            (named("decode", evidence), lever(cell, "decode", advice, part(Cause::Decode)))
+        }
+        Some(Cause::Other) if seen.io_share.is_some() => {
+            evidence.push(
+                "most of the wait is outside fetches: workers that start, batches that are handed over".to_owned(),
+            );
+            let advice = "keep the workers from epoch to epoch: persistent_workers=True".to_owned();
+            (named("unknown", evidence), lever(cell, "unknown", advice, part(Cause::Other)))
+        }
+        _ => {
+            evidence.push("what fetched the batches was not seen".to_owned());
+            (named("unknown", evidence), lever(cell, "unknown", String::new(), wait_s))
+        }
+    }
+}
+
+/// Workers that would make a batch in the time of a step: at most as many as there are cores.
+pub(crate) fn workers_wanted(cell: &TraceCell, case: &Case<'_>) -> Option<u64> {
+    let fetch = cell.fetch.as_ref()?;
+    let (steps, loop_s) = (cell.totals.steps?, cell.totals.loop_s?);
+    let compute_s = (loop_s - cell.totals.wait_s?) / steps as f64;
+    let fetch_s = fetch.seconds / fetch.batches as f64;
+    let wanted = (fetch_s / compute_s).ceil();
+    let most = case.facts.n_cores.max(1);
+    (wanted.is_finite() && wanted >= 1.0).then(|| (wanted as u64).min(most)).filter(|n| Some(*n) > case.workers)
+}
+
+/// Every gain is an upper bound: the change may meet the next limit first.
+fn lever(cell: &TraceCell, name: &str, advice: String, saves_s: f64) -> Lever {
+    let saves_s = saves_s.min(cell.wall_s);
+    Lever { name: name.to_owned(), advice, saves_s, wall_s: cell.wall_s - saves_s, is_bound: true, ..Lever::default() }
+}
+
+fn verdict(cell: &TraceCell, seen: Option<Loop>) -> String {
+    let Some(seen) = seen else {
+        return format!(
+            "The job read {} and wrote {} of files; its training loop was not seen, so how long it waited is not known.",
+            Bytes(cell.totals.bytes_read),
+            Bytes(cell.totals.bytes_written)
+        );
+    };
+    let strength = match seen.share {
+        share if share < HARDLY => "hardly waits for data",
+        share if share < STRONGLY => "waits for data",
+        _ => "waits for data most of all",
+    };
+    let strength = if seen.share >= STRONGLY && seen.share < MOST { "waits for data a lot" } else { strength };
+    let limit = match cell.limit.name.as_str() {
+        "accelerator" => "the training itself is the limit".to_owned(),
+        "unknown" => "what it waited for was not seen".to_owned(),
+        name => format!("limit: {name}"),
+    };
+    let gain = match cell.lever.saves_s {
+        saves if saves > 0.0 && !cell.lever.advice.is_empty() => format!(
+            " Change first: {}; at most {} of {} less.",
+            cell.lever.advice,
+            format_seconds(saves),
+            format_seconds(cell.wall_s)
+        ),
+        _ => String::new(),
+    };
+    format!("The training loop {strength}: {} of its time ({limit}).{gain}", percent(seen.share))
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

@@ -1,0 +1,160 @@
+//! `forebay trace -- COMMAND`: the job is left as it is, its I/O is recorded exactly, and a trace is never lost.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::dir::{Dir, Ran, flat};
+
+/// Traces a script with flags.
+fn trace(dir: &Dir, flags: &str, script: &str) -> Ran {
+    dir.command(&format!("trace {flags} --")).args(["sh", "-c", script]).output().unwrap().into()
+}
+
+fn totals(dir: &Dir) -> Value {
+    dir.json("out/record.json")["cells"][0]["totals"].clone()
+}
+
+#[test]
+fn the_record_has_the_jobs_calls_and_the_report_shows_them_in_every_form() {
+    let dir = Dir::new();
+    dir.write("data.bin", [7; 100_000]);
+    let ran = trace(&dir, "--out out", "cat data.bin > copy.bin; exit 3");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{}", ran.stderr);
+    assert!(flat(&ran.stderr).contains("its training loop was not seen"), "{}", ran.stderr);
+    let cell = &dir.json("out/record.json")["cells"][0];
+    assert_eq!(
+        (cell["status"].as_i64(), cell["job"].as_str()),
+        (Some(3), Some("sh -c cat data.bin > copy.bin; exit 3"))
+    );
+    let file = |name: &str| {
+        let files = cell["files"].as_array().unwrap();
+        files.iter().find(|file| file["name"].as_str().unwrap().ends_with(name)).unwrap().clone()
+    };
+    let (data, copy) = (file("/data.bin"), file("/copy.bin"));
+    let moved = |file: &Value, way: &str| file[way].as_u64().unwrap();
+    // Newer versions of cat copy within the kernel, which is a read of one file by one call.
+    let written = moved(&copy, "bytes_written") + moved(&data, "bytes_read");
+    assert!(written == 100_000 || written == 200_000, "{data} {copy}");
+    assert_eq!(moved(&data, "bytes_read"), 100_000);
+    assert_eq!(totals(&dir)["lost_events"], 0);
+    let kernel = cell["read"]["kernel"].as_u64().unwrap();
+    assert!(kernel >= cell["read"]["calls"].as_u64().unwrap(), "{}", cell["read"]);
+    let mut left = dir.names("out");
+    left.sort();
+    assert_eq!(left, ["record.json", "report.html", "trace.fbt"], "what only the job needed is gone");
+    for form in ["--json", "--csv"] {
+        assert!(dir.met(&format!("report out {form} -")).contains("bytes_read"), "{form}");
+    }
+    assert!(dir.met("report out").contains("R15"), "rules are shown");
+    dir.met("report out --html page.html");
+    assert!(String::from_utf8(dir.read("page.html")).unwrap().contains("data.bin"));
+}
+
+#[test]
+fn a_command_that_cannot_be_run_leaves_nothing() {
+    let dir = Dir::new();
+    let ran = dir.run("trace --out out -- ./nothing");
+    let said = "forebay: cannot run ./nothing: No such file or directory (os error 2)\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(127), "", said));
+    dir.write("text", "not a program");
+    let ran = dir.run("trace --out out -- ./text");
+    let said = "forebay: cannot run ./text: Permission denied (os error 13)\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(126), said));
+    assert!(!dir.path("out").exists());
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_refused_and_unchanged() {
+    let dir = Dir::new();
+    dir.write("out/mine", "x");
+    let said = dir.refused("trace --out out -- true");
+    assert!(said.contains("--out out: the folder is not empty"), "{said}");
+    assert_eq!(dir.names("out"), ["mine"]);
+    let said = dir.refused("trace --max-trace 1kB --out new -- true");
+    assert!(said.contains("give at least 1MiB"), "{said}");
+}
+
+#[test]
+fn python_jobs_get_the_hook_unless_it_is_refused() {
+    let dir = Dir::new();
+    let script = "python3 -c 'import sys; print(any(\"_Finder\" in repr(finder) for finder in sys.meta_path))'";
+    for (flags, said) in [("--out a", "True\n"), ("--out b --no-python", "False\n")] {
+        assert_eq!(trace(&dir, flags, script).stdout, said, "{flags}");
+    }
+}
+
+#[test]
+fn near_its_limit_the_trace_keeps_some_calls_and_totals_are_exact() {
+    let dir = Dir::new();
+    let script = "import os\nfd = os.open('f', os.O_RDWR | os.O_CREAT)\nos.write(fd, bytes(1000))\n\
+        for i in range(600000): os.pread(fd, 1 + i * 7919 % 97, i * 31337 % 900)";
+    let ran = dir.command("trace --out out --max-trace 1MiB -- python3 -c").arg(script).output().unwrap();
+    assert!(ran.status.success());
+    let record = dir.json("out/record.json");
+    let cell = &record["cells"][0];
+    assert!(cell["kept_every"].as_u64().unwrap() >= 10, "{}", cell["kept_every"]);
+    let all = cell["operations"].as_array().unwrap();
+    let preads = all.iter().find(|operation| operation["name"] == "pread").unwrap();
+    assert_eq!(preads["calls"], 600_000);
+    assert!(record["notes"].to_string().contains("--max-trace"), "{}", record["notes"]);
+}
+
+#[test]
+fn ctrl_c_goes_to_the_job_and_the_trace_is_kept() {
+    let dir = Dir::new();
+    let script = "trap 'exit 5' INT; cat /etc/hostname; while :; do sleep 0.05; done";
+    let mut command = dir.command("trace --out out -- sh -c");
+    let mut child = command.arg(script).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    // The job has begun when it prints.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    // SAFETY: plain numbers; the group is that of the child, which has not been waited for.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert!(totals(&dir)["reads"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+fn a_trace_whose_tracer_was_killed_is_shown_from_its_file() {
+    let dir = Dir::new();
+    dir.write("data.bin", [1; 5_000]);
+    let script = "cat data.bin > /dev/null; sleep 1.5; echo ready; sleep 100";
+    let mut command = dir.command("trace --out out -- sh -c");
+    let mut child = command.arg(script).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    // SAFETY: as above; the job would outlive its tracer otherwise.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+    child.wait().unwrap();
+    assert!(!dir.path("out/record.json").exists());
+    let said = dir.met("report out --json -");
+    assert!(said.contains("The tracer did not finish"), "{said}");
+    assert!(said.contains("data.bin"), "{said}");
+}
+
+#[test]
+fn a_program_without_a_loader_is_named_and_runs() {
+    let dir = Dir::new();
+    dir.write("p.c", "int main(void) { return 4; }");
+    let made = std::process::Command::new("cc").args(["-static", "-o", "p", "p.c"]).current_dir(dir.path("")).status();
+    assert!(made.unwrap().success());
+    let ran = dir.run("trace --out out -- ./p");
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.stderr.contains("./p: it is statically linked will not be seen"), "{}", ran.stderr);
+    assert!(dir.json("out/record.json")["cells"][0]["not_seen"][0].as_str().unwrap().contains("statically linked"));
+}
+
+#[test]
+fn a_folder_that_is_no_trace_is_refused_and_a_damaged_trace_shows_what_is_before() {
+    let dir = Dir::new();
+    trace(&dir, "--out out", "cat /etc/hostname");
+    std::fs::remove_file(dir.path("out/record.json")).unwrap();
+    let whole = dir.read("out/trace.fbt");
+    dir.write("out/trace.fbt", &whole[..whole.len() - 5]);
+    assert!(dir.met("report out --json -").contains("of the trace file are incomplete"));
+    dir.edit("out/trace.fbt", |bytes| bytes[8] = 9);
+    assert!(dir.refused("report out").contains("this trace has version 9; this forebay reads version 1"));
+    dir.write("out/trace.fbt", "something else");
+    assert!(dir.refused("report out").contains("not a trace of forebay"));
+}

@@ -1,0 +1,261 @@
+"""Nested states as named tensors and a text, and back.
+
+A state is dicts, lists and tuples of tensors and plain values. Its tensors get the names of their places, joined by dots; the
+rest, with the places of the tensors, becomes JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._forebay import Checkpoint, Tensor
+
+# What JSON holds as it is.
+_PLAIN = (str, bool, int, type(None))
+
+
+@dataclass
+class Gathered:
+    """A state ready to be saved."""
+
+    structure: str = ""
+    # Name, type, shape, address, bytes.
+    tensors: list[tuple[str, str, list[int], int, int]] = field(default_factory=list)
+    # What owns the memory at these addresses.
+    owners: list[Any] = field(default_factory=list)
+    _names: dict[Any, str] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
+
+    def add(self, place: str, key: Any, tensor: tuple[str, list[int], int, int], owner: Any) -> str:
+        """The name of a tensor; the first one if its memory was added before."""
+        if key in self._names:
+            return self._names[key]
+        name, n = place, 1
+        while name in self._used:
+            name, n = f"{place}~{n}", n + 1
+        self._used.add(name)
+        if tensor[3] > 0:
+            self._names[key] = name
+        self.tensors.append((name, *tensor))
+        self.owners.append(owner)
+        return name
+
+
+def gather(state: Mapping[str, Any]) -> Gathered:
+    """Names the tensors of a state."""
+    gathered = Gathered()
+    encoded = {name: _encode(value, name, gathered) for name, value in state.items()}
+    gathered.structure = json.dumps(encoded, separators=(",", ":"), allow_nan=False)
+    return gathered
+
+
+def parse(structure: str) -> dict[str, Any]:
+    """The structure of a saved state."""
+    parsed: dict[str, Any] = json.loads(structure)
+    return parsed
+
+
+def _encode(value: Any, place: str, gathered: Gathered) -> Any:
+    if _is_torch(value):
+        return {"torch": _add_torch(value, place, gathered)}
+    if _is_array(value):
+        return {"numpy": _add_numpy(value, place, gathered)}
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        pairs = []
+        for key, item in value.items():
+            if not isinstance(key, _PLAIN):
+                raise TypeError(f"{place}: a key of type {type(key).__name__} cannot be saved")
+            pairs.append([key, _encode(item, f"{place}.{key}", gathered)])
+        return {"dict": pairs}
+    if isinstance(value, (list, tuple)):
+        items = [_encode(item, f"{place}.{at}", gathered) for at, item in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
+    raise TypeError(f"{place}: a {type(value).__name__} cannot be saved; give tensors, plain values, dicts and lists")
+
+
+def _add_torch(tensor: Any, place: str, gathered: Gathered) -> str:
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided or tensor.is_quantized or hasattr(tensor, "placements"):
+        raise TypeError(f"{place}: only dense tensors of one process can be saved")
+    key = ("torch", str(tensor.device), tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
+    # What a view says about its values, such as being conjugated, is carried out before they are read as bytes.
+    values = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    dtype = str(values.dtype).removeprefix("torch.")
+    n_bytes = values.numel() * values.element_size()
+    return gathered.add(place, key, (dtype, list(values.shape), values.data_ptr(), n_bytes), values)
+
+
+def _add_numpy(array: Any, place: str, gathered: Gathered) -> str:
+    import numpy
+
+    values = numpy.asarray(array)
+    if values.dtype.hasobject:
+        raise TypeError(f"{place}: an array of Python objects cannot be saved")
+    address = values.__array_interface__["data"][0]
+    key = ("numpy", address, values.dtype.str, values.shape, values.strides)
+    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+    # A contiguous copy gains a dimension where there was none.
+    little = numpy.ascontiguousarray(little).reshape(values.shape)
+    address = little.__array_interface__["data"][0]
+    return gathered.add(place, key, (little.dtype.name, list(little.shape), address, little.nbytes), (array, little))
+
+
+def _is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return True
+    # JAX's arrays and TensorFlow's tensors and variables.
+    return hasattr(value, "__array__") and hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value has memory that can be saved, or overwritten."""
+    return _is_torch(value) or _is_array(value)
+
+
+def _tensors(encoded: Any, place: str) -> dict[str, str]:
+    """Place and saved name of every tensor of a structure."""
+    if not isinstance(encoded, dict):
+        return {}
+    ((kind, inner),) = encoded.items()
+    if kind in ("torch", "numpy"):
+        return {place: inner}
+    found: dict[str, str] = {}
+    for key, item in inner if kind == "dict" else enumerate(inner) if kind in ("list", "tuple") else ():
+        found |= _tensors(item, f"{place}.{key}")
+    return found
+
+
+def _shapes(state: Any, place: str) -> dict[str, tuple[int, ...]]:
+    """Place and shape of every tensor of an object's own state."""
+    if is_tensor(state):
+        return {place: tuple(state.shape)}
+    items = state.items() if isinstance(state, Mapping) else enumerate(state) if isinstance(state, (list, tuple)) else ()
+    found: dict[str, tuple[int, ...]] = {}
+    for key, item in items:
+        found |= _shapes(item, f"{place}.{key}")
+    return found
+
+
+def check(name: str, own: Any, encoded: Any, checkpoint: Checkpoint) -> None:
+    """Compares the tensors of an object with those of a checkpoint. An object without
+    tensors, such as a new optimiser, takes any.
+
+    Raises:
+        ValueError: Names the first tensor that differs.
+    """
+    wanted, found = _shapes(own, name), _tensors(encoded, name)
+    if not wanted:
+        return
+    shapes = {saved: tuple(shape) for saved, _, shape in checkpoint.tensors}
+    for place, shape in wanted.items():
+        if place not in found:
+            raise ValueError(f"the checkpoint is of another {name}: it has no tensor {place}")
+        saved = shapes[found[place]]
+        if saved != shape:
+            said = f"{place} has shape {list(saved)} there and {list(shape)} here"
+            raise ValueError(f"the checkpoint is of another {name}: {said}")
+    for place in found:
+        if place not in wanted:
+            raise ValueError(f"the checkpoint is of another {name}: its tensor {place} is not here")
+
+
+def build(encoded: Any, checkpoint: Checkpoint, *, copies: bool) -> Any:
+    """A saved state; with `copies`, its tensors own their memory."""
+    headers = {name: (dtype, shape) for name, dtype, shape in checkpoint.tensors}
+    built: dict[tuple[str, str], Any] = {}
+
+    def tensor(kind: str, name: str) -> Any:
+        if (kind, name) not in built:
+            dtype, shape = headers[name]
+            made = (_torch_of if kind == "torch" else _numpy_of)(checkpoint.bytes_of(name), dtype, shape)
+            built[kind, name] = (made.clone() if kind == "torch" else made.copy()) if copies else made
+        return built[kind, name]
+
+    def decode(part: Any) -> Any:
+        if not isinstance(part, dict):
+            return part
+        ((kind, inner),) = part.items()
+        match kind:
+            case "torch" | "numpy":
+                return tensor(kind, inner)
+            case "dict":
+                return {key: decode(item) for key, item in inner}
+            case "list":
+                return [decode(item) for item in inner]
+            case "tuple":
+                return tuple(decode(item) for item in inner)
+            case "float":
+                return float(inner)
+            case "bytes":
+                return base64.b64decode(inner)
+        raise ValueError(f"a newer version of forebay saved this state: it has a {kind!r}")
+
+    return decode(encoded)
+
+
+def _torch_of(values: Tensor, dtype: str, shape: list[int]) -> Any:
+    import torch
+
+    wanted = getattr(torch, dtype)
+    if values.nbytes == 0:
+        return torch.empty(shape, dtype=wanted)
+    return torch.from_dlpack(values).view(wanted).reshape(shape)
+
+
+def _numpy_of(values: Tensor, dtype: str, shape: list[int]) -> Any:
+    import numpy
+
+    try:
+        wanted = numpy.dtype(dtype)
+    except TypeError:
+        import ml_dtypes
+
+        wanted = numpy.dtype(getattr(ml_dtypes, dtype))
+    if values.nbytes == 0:
+        return numpy.empty(shape, wanted)
+    return numpy.from_dlpack(values).view(wanted).reshape(shape)
+
+
+def fill(target: Any, value: Any, place: str) -> None:
+    """Overwrites the tensors of a state in place; other values replace those of their dict or list."""
+    if is_tensor(target):
+        _overwrite(target, value, place)
+        return
+    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+        inner = target[key] if isinstance(target, list) else target.get(key)
+        if is_tensor(inner) or isinstance(inner, (dict, list)):
+            fill(inner, item, f"{place}.{key}")
+        else:
+            target[key] = item
+
+
+def _overwrite(target: Any, value: Any, place: str) -> None:
+    if _is_torch(target):
+        torch = sys.modules["torch"]
+        with torch.no_grad():
+            target.copy_(value if _is_torch(value) else torch.from_numpy(value))
+    elif hasattr(target, "assign"):
+        target.assign(value)
+    else:
+        try:
+            target[...] = value
+        except TypeError as error:
+            raise TypeError(f"{place}: a {type(target).__name__} cannot be overwritten") from error

@@ -1,0 +1,40 @@
+"""The examples, at a small size."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(os.environ.get("FOREBAY_EXAMPLES", Path(__file__).parents[2] / "examples/python"))
+
+
+def run(*command: object) -> str:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_pytorch_training_resumes_with_the_same_losses(photos: Path, tmp_path: Path) -> None:
+    small = ["--model", "resnet18", "--batch-size", 32, "--image-size", 32, "--epochs", 2, "--save-every", 3, "--lr", 0.01]
+    program = [sys.executable, EXAMPLES / "train_pytorch.py", photos, photos, *small, "--checkpoints"]
+    whole = run(*program, tmp_path / "a")
+    run(*program, tmp_path / "b", "--stop-after", 8)
+    resumed = run(*program, tmp_path / "b")
+    assert "goes on after step 6, in epoch 1" in resumed
+    losses = re.findall(r"epoch 1: loss ([\d.]+)", whole)
+    assert len(losses) == 1 and re.findall(r"epoch 1: loss ([\d.]+)", resumed) == losses
+
+
+def test_pytorch_training_on_two_ranks(photos: Path, tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", 0, "--standalone"]
+    small = ["--model", "resnet18", "--batch-size", 16, "--image-size", 32, "--epochs", 1, "--save-every", 3, "--lr", 0.01]
+    program = [EXAMPLES / "train_pytorch.py", photos, photos, *small, "--checkpoints", tmp_path]
+    said = run(*launch, *program)
+    assert "epoch 0: loss" in said and sorted(os.listdir(tmp_path))[-1] == "step-000000000006"
+
+
+def test_keras_learns(photos: Path) -> None:
+    said = run(sys.executable, EXAMPLES / "train_keras.py", photos, "--epochs", 12, "--image-size", 48)
+    assert float(re.findall(r"accuracy ([\d.]+)\n", said)[-1]) > 0.4, said
