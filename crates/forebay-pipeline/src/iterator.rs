@@ -98,8 +98,7 @@ impl Batches {
         };
         let ring =
             Ring::new(plan.n_buffers(), batch, mapped.map.sample_bytes()).map_err(|error| no_memory(plan, &error))?;
-        let clock = Arc::clone(&plan.clock);
-        let started_ns = clock.now_ns();
+        let (clock, started_ns) = (Arc::clone(&plan.clock), plan.clock.now_ns());
         let shared = Arc::new(Shared {
             dispatch: Dispatch::new(ring, order, plan.first_limit(), pool.active),
             map: Arc::clone(&mapped.map),

@@ -332,6 +332,9 @@ mod tests {
                     Level::Text("u8".to_owned()),
                     Level::Text("nchw".to_owned()),
                     Level::Text("4K/30:8K/70".to_owned()),
+                    Level::Text("2s".to_owned()),
+                    Level::Text("window:8".to_owned()),
+                    Level::Text("4:16".to_owned()),
                 ];
                 let set = |level: &Level| Work::new(step, 0).set(name, level).is_ok();
                 assert!(tried.iter().any(set), "{step:?} {name}");
