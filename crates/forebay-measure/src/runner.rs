@@ -363,9 +363,9 @@ mod tests {
     }
 
     /// Takes an eighth of a second by its own account and finds the next of its rates.
-    struct Rated(std::vec::IntoIter<f64>);
+    struct Rated<'a>(std::slice::Iter<'a, f64>);
 
-    impl Trial for Rated {
+    impl Trial for Rated<'_> {
         type Repeat = f64;
         type Error = forebay_storage::Error;
 
@@ -378,14 +378,14 @@ mod tests {
         }
 
         fn repeat(&mut self, _: u64, _: &Before, _: Observer<'_>) -> Result<Done<f64>, Self::Error> {
-            Ok(Done::Whole(self.0.next().unwrap_or(100.0)))
+            Ok(Done::Whole(self.0.next().copied().unwrap_or(100.0)))
         }
     }
 
     fn repeats_of(least_ms: u64, repeats: usize, rates: &[&[f64]]) -> Vec<usize> {
         let until = Until { least: Duration::from_millis(least_ms), interval: 0.05 };
         let rounds = Rounds { warmups: 0, repeats, unit: "repeat", until: Some(until) };
-        let mut trials: Vec<Rated> = rates.iter().map(|rates| Rated(rates.to_vec().into_iter())).collect();
+        let mut trials: Vec<Rated<'_>> = rates.iter().map(|rates| Rated(rates.iter())).collect();
         let ran = rounds.run(&mut trials, Observer::deaf(&AtomicBool::new(false))).unwrap();
         ran.cells.iter().map(Vec::len).collect()
     }
