@@ -9,8 +9,13 @@ use forebay_record::{Cell, ProbeCell, Step};
 /// Where cells are made and read; `forebay-record` declares the metrics.
 const CRATES: [&str; 5] = ["forebay", "forebay-bench", "forebay-emulation", "forebay-report", "forebay-study"];
 /// Columns of other tables that are called as a metric is.
-const OTHERS: [(&str, &str); 3] =
-    [("traffic.rs", "read_mb_per_s"), ("trace/mod.rs", "mb_per_s"), ("sizes.rs", "n_samples")];
+const OTHERS: [(&str, &str); 5] = [
+    ("traffic.rs", "read_mb_per_s"),
+    ("trace/mod.rs", "mb_per_s"),
+    ("sizes.rs", "n_samples"),
+    ("traced.rs", "p50_us"),
+    ("traced.rs", "p99_us"),
+];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {

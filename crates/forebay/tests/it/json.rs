@@ -13,7 +13,7 @@ use crate::workload::TINY;
 const PAGE: &str = include_str!("../../../../docs/reference/json.md");
 
 /// Commands that write a record or a report.
-const RECORDS: [&str; 6] = ["checkpoint bench", "ingest", "probe", "report", "train", "workload run"];
+const RECORDS: [&str; 7] = ["checkpoint bench", "ingest", "probe", "report", "train", "tune", "workload run"];
 /// Objects whose fields depend on the data, or are described with the record.
 const CLOSED: [&str; 5] = ["file_formats", "sample_formats", "colours", "series", "environment"];
 

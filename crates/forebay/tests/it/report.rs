@@ -56,7 +56,7 @@ fn what_is_no_record_is_refused_by_name() {
     );
     assert_eq!(
         said("other"),
-        "forebay: cannot show other: this is a record of \"bake\", not of \"ingest, probe, train, checkpoint, workload or study\"\n"
+        "forebay: cannot show other: this is a record of \"bake\", not of \"ingest, probe, train, checkpoint, workload, trace or study\"\n"
     );
     assert!(dir.refused("report").contains("<RUN>..."));
 }
