@@ -149,7 +149,23 @@ pub(crate) fn places<'a>(run: &'a Run<'a>) -> Vec<Place<'a>> {
     cross_check(&mut places);
     let order = Order::of(run);
     places.sort_by(|a, b| a.read_only.cmp(&b.read_only).then_with(|| order.compare(a.best.0, b.best.0)));
+    tell_apart(&mut places);
     places
+}
+
+/// The same storage with and without prefetch has two names.
+fn tell_apart(places: &mut [Place<'_>]) {
+    let prefetching: Vec<(String, bool)> = places
+        .iter()
+        .filter(|place| place.best.1.prefetch > 0)
+        .map(|place| (place.name.clone(), place.read_only))
+        .collect();
+    for place in places.iter_mut().filter(|place| place.best.1.prefetch == 0) {
+        if prefetching.contains(&(place.name.clone(), place.read_only)) {
+            place.name.push_str(" without prefetch");
+            place.levels.insert("prefetch".to_owned(), Level::Integer(0));
+        }
+    }
 }
 
 /// The rate of reading alone outweighs what workers were seen doing: the two must not contradict each other in one table.
