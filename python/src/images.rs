@@ -330,7 +330,7 @@ impl Images {
         }
     }
 
-    /// Leaves the ring to the batches that the consumer keeps, and goes on with another.
+    /// Leaves the ring to the batches that the consumer keeps and starts a new one.
     fn renew(&self, inner: &mut Inner) -> PyResult<()> {
         let Some(running) = inner.running.take() else { return Ok(()) };
         let state = running.batches.state().map_err(|error| error::of_pipeline(&error))?;

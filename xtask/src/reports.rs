@@ -33,7 +33,11 @@ fn write_study(name: &str) -> Result<()> {
     let study = ["study", "run", name, "--scale", "quick", "--data", "data", "--out", name];
     run(program(std::path::absolute(binary())?).args(study).current_dir(&folder))?;
     let page = page(name);
-    std::fs::copy(out.join("report.html"), &page).with_context(|| format!("cannot write {}", page.display()))?;
+    let made = out.join("report.html");
+    let text = std::fs::read_to_string(&made).with_context(|| format!("cannot read {}", made.display()))?;
+    // The study names the folder of its data in full.
+    let here = format!("{}/", std::path::absolute(&folder)?.display());
+    std::fs::write(&page, text.replace(&here, "")).with_context(|| format!("cannot write {}", page.display()))?;
     Ok(())
 }
 

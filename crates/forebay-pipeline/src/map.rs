@@ -33,7 +33,7 @@ pub trait Map: Send + Sync {
         false
     }
 
-    /// Whether a sample differs from epoch to epoch, so that finished samples must not be kept.
+    /// Whether a sample differs between epochs; finished samples must then not be cached.
     fn varies(&self) -> bool {
         false
     }

@@ -26,7 +26,7 @@ pub(crate) struct Case<'a> {
     /// Processes with a training loop.
     pub(crate) n_loops: u64,
     pub(crate) n_epochs: u64,
-    /// Worker processes of the loader, as it was told; `None` where no loader was seen.
+    /// Configured worker processes of the loader; `None` if no loader was seen.
     pub(crate) workers: Option<u64>,
     pub(crate) data_bytes: u64,
     pub(crate) data_files: u64,

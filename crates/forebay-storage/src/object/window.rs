@@ -28,7 +28,7 @@ impl Window {
         Some(bytes)
     }
 
-    /// How many bytes to request from `offset` on to go on quickly; `None` if the reader jumps.
+    /// Bytes to request ahead from `offset`; `None` if the reader jumps.
     pub(super) fn next_block(&mut self, offset: u64, len: usize, size: u64) -> Option<usize> {
         let is_near = self.last_end.is_some_and(|end| offset >= end && offset - end <= NEAR);
         self.last_end = Some(offset + len as u64);
