@@ -6,7 +6,8 @@
 //!
 //! A column is a number per row, a list of equally many numbers in every row, or a field of bytes of a fixed length. Written
 //! ([`Writer`]), values are plain, every page has a checksum, and lists are those of `pyarrow`, so that `float32` × 1024 opens there
-//! as `list<float>`; 8-bit values come as fields of bytes, since a number of Parquet takes at least four.
+//! as `list<float>`; 8-bit values come as fields of bytes, since a number of Parquet takes at least four. Columns of text can be written,
+//! but not read.
 //!
 //! Read are plain and dictionary pages of both versions, as they are or compressed by snappy or gzip. Refused with their name
 //! are null values, strings, nested columns, other encodings and other codecs.

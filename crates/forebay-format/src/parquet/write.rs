@@ -7,6 +7,8 @@ use crate::{Element, Error};
 
 /// Bytes of values that a page is filled with, unless a row has more.
 const PAGE_BYTES: u64 = 256 << 10;
+/// Parquet's number of a type of any length.
+const BYTE_ARRAY: i32 = 6;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -64,6 +66,8 @@ struct Placed {
 #[derive(Debug)]
 pub struct Writer {
     columns: Vec<(Column, Lay)>,
+    /// Names of the columns of text, which follow the others.
+    texts: Vec<String>,
     codec: Codec,
     offset: u64,
     groups: Vec<(u64, Vec<Placed>)>,
@@ -90,7 +94,55 @@ impl Writer {
         }
         let columns = columns.into_iter().map(|column| (Lay::of(&column), column)).map(|(lay, column)| (column, lay));
         let columns = columns.collect();
-        Ok(Self { columns, codec, offset: 0, groups: Vec::new(), given: Vec::new(), body: Vec::new() })
+        Ok(Self {
+            columns,
+            texts: Vec::new(),
+            codec,
+            offset: 0,
+            groups: Vec::new(),
+            given: Vec::new(),
+            body: Vec::new(),
+        })
+    }
+
+    /// Adds columns of text behind those of numbers; their row groups are written by [`Self::write_group_with_texts`].
+    #[must_use]
+    pub fn with_texts(self, names: &[&str]) -> Self {
+        Self { texts: names.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    /// Like [`Self::write_group`]; `text` gives the text of column `.0`, counted from the first column of text, in row `.1` of the
+    /// group.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_group_with_texts<'t, E: From<Error>>(
+        &mut self,
+        n_rows: u64,
+        values: &mut dyn FnMut(usize, u64, &mut [u8]),
+        text: &dyn Fn(usize, u64) -> &'t str,
+        out: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.write_group(n_rows, values, out)?;
+        for column in 0..self.texts.len() {
+            let mut placed = Placed { offset: self.offset, bytes: 0, expanded: 0, n_values: n_rows };
+            let mut row = 0;
+            while row < n_rows {
+                let first = row;
+                self.body.clear();
+                while row < n_rows && (self.body.len() as u64) < PAGE_BYTES {
+                    let text = text(column, row);
+                    self.body.extend((text.len() as u32).to_le_bytes());
+                    self.body.extend_from_slice(text.as_bytes());
+                    row += 1;
+                }
+                self.put_page(row - first, &mut placed, out)?;
+            }
+            self.offset += placed.bytes;
+            let (_, chunks) = self.groups.last_mut().expect("the numbers of this group are written");
+            chunks.push(placed);
+        }
+        Ok(())
     }
 
     /// Writes a row group. `values` fills in the values of column `.0` from row `.1` of the group on, little-endian, as
@@ -113,7 +165,7 @@ impl Writer {
             while row < n_rows {
                 let n = lay.rows_of_a_page().min(n_rows - row);
                 self.fill_page(&lay, self.columns[column].0.element, n, &mut |given| values(column, row, given));
-                self.write_page(&lay, n, &mut placed, out)?;
+                self.put_page(n * lay.width, &mut placed, out)?;
                 row += n;
             }
             self.offset += placed.bytes;
@@ -147,16 +199,15 @@ impl Writer {
         }
     }
 
-    fn write_page<E: From<Error>>(
-        &mut self,
-        lay: &Lay,
-        n_rows: u64,
+    fn put_page<E: From<Error>>(
+        &self,
+        n_values: u64,
         placed: &mut Placed,
         out: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let packed = if self.codec == Codec::None { None } else { Some(page::compress(self.codec, &self.body)?) };
         let body = packed.as_deref().unwrap_or(&self.body);
-        let header = Header::write(n_rows * lay.width, body.len(), self.body.len(), crc32fast::hash(body));
+        let header = Header::write(n_values, body.len(), self.body.len(), crc32fast::hash(body));
         out(&header)?;
         out(body)?;
         placed.bytes += (header.len() + body.len()) as u64;
@@ -213,10 +264,10 @@ impl Writer {
 
     fn write_schema(&self, sink: &mut Sink) {
         let n_fields: usize = self.columns.iter().map(|(_, lay)| if lay.is_list { 3 } else { 1 }).sum();
-        sink.list(2, 12, 1 + n_fields);
+        sink.list(2, 12, 1 + n_fields + self.texts.len());
         sink.open();
         sink.string(4, "schema");
-        sink.i32(5, self.columns.len() as i32);
+        sink.i32(5, (self.columns.len() + self.texts.len()) as i32);
         sink.close();
         for (column, lay) in &self.columns {
             if lay.is_list {
@@ -225,20 +276,26 @@ impl Writer {
             let name = if lay.is_list { "element" } else { &column.name };
             write_leaf_field(sink, name, column.element, lay);
         }
+        self.texts.iter().for_each(|name| write_text_field(sink, name));
     }
 
     fn write_group_place(&self, sink: &mut Sink, n_rows: u64, chunks: &[Placed]) {
         sink.open();
         sink.list(1, 12, chunks.len());
-        for ((column, lay), placed) in self.columns.iter().zip(chunks) {
+        let numbers = self.columns.iter().map(|(column, lay)| {
+            let path =
+                if lay.is_list { vec![column.name.as_str(), "list", "element"] } else { vec![column.name.as_str()] };
+            (lay.physical, path)
+        });
+        let texts = self.texts.iter().map(|name| (BYTE_ARRAY, vec![name.as_str()]));
+        for ((physical, path), placed) in numbers.chain(texts).zip(chunks) {
             sink.open();
             sink.i64(2, placed.offset as i64);
             sink.open_field(3);
-            sink.i32(1, lay.physical);
+            sink.i32(1, physical);
             sink.list(2, 5, 2);
             sink.int_item(page::PLAIN);
             sink.int_item(page::RUNS);
-            let path: &[&str] = if lay.is_list { &[&column.name, "list", "element"] } else { &[&column.name] };
             sink.list(3, 8, path.len());
             path.iter().for_each(|part| sink.item(part));
             sink.i32(4, self.codec.code());
@@ -308,6 +365,20 @@ fn write_leaf_field(sink: &mut Sink, name: &str, element: Element, lay: &Lay) {
         sink.close();
         sink.close();
     }
+    sink.close();
+}
+
+fn write_text_field(sink: &mut Sink, name: &str) {
+    sink.open();
+    sink.i32(1, BYTE_ARRAY);
+    sink.i32(3, 0);
+    sink.string(4, name);
+    // The old name and the new one of text in UTF-8.
+    sink.i32(6, 0);
+    sink.open_field(10);
+    sink.open_field(1);
+    sink.close();
+    sink.close();
     sink.close();
 }
 
