@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-observe", &["units", "record"]),
     ("forebay-train", &["units"]),
     ("forebay-interpose", &[]),
-    ("forebay-trace", &["units", "record", "interpose"]),
+    ("forebay-trace", &["units", "record", "interpose", "workload"]),
     ("forebay-checkpoint", &["units", "storage"]),
     ("forebay-workload", &["units"]),
     ("forebay-pipeline", &["units", "storage", "format"]),

@@ -74,17 +74,19 @@ pub fn interop(tally: &Tally) -> Result<()> {
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("TF_CPP_MIN_LOG_LEVEL", "2");
     // They have an environment of their own.
-    pytest.arg("--ignore").arg(tests.join(TORCH_TESTS));
+    for name in TORCH_TESTS {
+        pytest.arg("--ignore").arg(tests.join(name));
+    }
     for name in EXAMPLES {
         let path = target().join("debug/examples").join(name);
         pytest.env(format!("FOREBAY_{}", name.to_uppercase()), path);
     }
     tally.run(&mut pytest)?;
-    eprintln!("tests/python/{TORCH_TESTS}: not run here; `cargo xtask trace-torch` installs PyTorch and runs it");
+    eprintln!("{}: not run here; `cargo xtask trace-torch` installs PyTorch and runs them", TORCH_TESTS.join(", "));
     Ok(())
 }
 
-const TORCH_TESTS: &str = "test_trace_torch.py";
+const TORCH_TESTS: [&str; 2] = ["test_trace_torch.py", "test_trace_replay.py"];
 
 /// `forebay trace` on jobs of PyTorch. CI leaves them out: PyTorch takes 1 GB and minutes to install.
 pub fn torch(tally: &Tally) -> Result<()> {
@@ -92,7 +94,7 @@ pub fn torch(tally: &Tally) -> Result<()> {
     let tests = root().join("tests/python");
     let python = environment("torch", &tests.join("requirements-torch.txt"))?;
     let mut pytest = program(python);
-    pytest.args(["-m", "pytest", "--quiet"]).arg(tests.join(TORCH_TESTS)).env("FOREBAY", binary());
+    pytest.args(["-m", "pytest", "--quiet"]).args(TORCH_TESTS.map(|name| tests.join(name))).env("FOREBAY", binary());
     tally.run(&mut pytest)
 }
 

@@ -16,7 +16,7 @@ use super::prepare::together;
 use super::ranks::Ranks;
 use super::run::Error;
 
-const PREFIX: &str = ".forebay-checkpoints-";
+pub(super) const PREFIX: &str = ".forebay-checkpoints-";
 
 /// Where checkpoints go; `None` if the plan saves none. The folder need not exist yet.
 pub fn checkpoint_place(plan: &Plan) -> Option<CheckpointPlace> {

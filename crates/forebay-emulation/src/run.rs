@@ -51,6 +51,11 @@ pub enum Error {
         n: u64,
         wanted: u64,
     },
+    #[error("{}: found {found} of the {wanted} that the job read", path.escaped())]
+    TooFewFiles { path: PathBuf, found: u64, wanted: String },
+    /// A file that was not made for this workload.
+    #[error("{}: {what}", path.escaped())]
+    OtherFile { path: PathBuf, what: String },
     #[error("cannot create a scratch folder for checkpoints in {}", path.escaped())]
     Scratch { path: PathBuf, source: Box<forebay_measure::Error> },
 }

@@ -100,7 +100,8 @@ def _torch_loader(module):
         def __iter__(self):
             start = time.monotonic_ns()
             _mark(EPOCH, start, 0, 0, 0)
-            _mark(LOADER, start, 0, int(getattr(self, "num_workers", 0) or 0), int(getattr(self, "batch_size", 0) or 0))
+            workers, batch, ahead = (int(getattr(self, name, 0) or 0) for name in ("num_workers", "batch_size", "prefetch_factor"))
+            _mark(LOADER, start, 0, workers, ahead << 32 | batch)
             try:
                 return original(self)
             finally:

@@ -2,7 +2,8 @@
 //!
 //! [`Collector`] empties the rings that the library of `forebay-interpose` fills in every process of a job, writes the trace file and
 //! keeps sums. [`cell`](cell()) turns the sums into the cell of a record, with the verdict and the rules that it rests on. [`Reader`]
-//! reads a trace file, also one whose tracer was killed.
+//! reads a trace file, also one whose tracer was killed. [`import`] makes a workload
+//! of it, to be played again.
 //!
 //! It is *not* what starts a job or shows a record: `forebay trace` and `forebay report` do.
 //!
@@ -31,6 +32,7 @@ mod event;
 mod evidence;
 mod fetches;
 mod file;
+mod replay;
 mod ring;
 mod rules;
 mod tally;
@@ -40,6 +42,7 @@ pub use cell::{Facts, cell};
 pub use collect::{Collected, Collector, Options, map_trace, ring_folder, write_new};
 pub use event::{Entry, Event, FileType, MarkKind, Op};
 pub use file::{Chunk, Error, Head, ProcessNote, Reader, Writer};
+pub use replay::{Imported, NotPlayable, import};
 pub use ring::{Counts, Memory, Origin, Ring};
 pub use tally::{Second, Started, Tally};
 pub use unseen::{Blind, blind, find_program, why_not_seen};

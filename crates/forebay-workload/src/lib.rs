@@ -30,6 +30,7 @@ pub mod metric;
 pub mod model;
 mod numpy;
 mod plan;
+pub mod replay;
 pub mod size;
 mod spec;
 mod time;

@@ -26,6 +26,7 @@ use self::processor::Processor;
 use self::stream::{Common, Kept, Share, Stream};
 use super::run::Error;
 
+pub(crate) use self::nap::Nap;
 pub(crate) use self::order::Seeds;
 pub(crate) use forebay_dataset::Traffic;
 

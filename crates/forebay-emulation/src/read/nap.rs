@@ -16,7 +16,7 @@ const MOST_OWED_NS: u64 = 1_000_000;
 /// Longer sleeps check twice per this time whether to end.
 const LOOK_NS: u64 = 100_000_000;
 
-pub(super) struct Nap {
+pub(crate) struct Nap {
     clock: Arc<dyn Clock>,
     /// Excess that is not compensated yet.
     owed_ns: u64,
@@ -34,7 +34,7 @@ impl Nap {
     }
 
     /// `is_ended` cuts the sleep short.
-    pub(super) fn sleep(&mut self, seconds: f64, is_ended: &AtomicBool) {
+    pub(crate) fn sleep(&mut self, seconds: f64, is_ended: &AtomicBool) {
         let wanted_ns = (seconds * 1e9) as u64;
         let left_ns = wanted_ns.saturating_sub(self.owed_ns);
         self.owed_ns -= wanted_ns - left_ns;

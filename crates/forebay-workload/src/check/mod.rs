@@ -15,6 +15,7 @@ mod syntax;
 mod tree;
 
 pub use place::line_of;
+pub(crate) use syntax::of_toml as toml_problem;
 
 use section::{Findings, Section};
 use tree::Tree;

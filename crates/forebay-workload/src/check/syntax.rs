@@ -27,7 +27,7 @@ pub(super) fn of_yaml(error: &Yaml) -> Problem {
     Problem { key, text }
 }
 
-pub(super) fn of_toml(error: &toml::de::Error, text: &str) -> Problem {
+pub(crate) fn of_toml(error: &toml::de::Error, text: &str) -> Problem {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let (before, after) = text.split_at_checked(start).unwrap_or((text, ""));
     let line = before.matches('\n').count() + 1;

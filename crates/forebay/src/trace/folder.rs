@@ -13,7 +13,7 @@ use forebay_units::PathText;
 use crate::output::remark;
 
 /// Name of the trace file.
-pub(super) const TRACE: &str = "trace.fbt";
+pub(crate) const TRACE: &str = "trace.fbt";
 
 #[derive(Debug)]
 pub(super) struct Folder {

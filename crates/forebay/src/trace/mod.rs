@@ -19,6 +19,7 @@ use forebay_units::{Bytes, PathText, escaped_words};
 use crate::output::{Outcome, Outputs, complain, remark};
 use crate::watch::{say_waiting, status};
 use folder::Folder;
+pub(crate) use folder::TRACE;
 pub(crate) use rebuilt::rebuilt;
 
 #[derive(Debug, clap::Args)]

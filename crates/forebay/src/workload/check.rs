@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail};
 use forebay_units::{PathText, count};
+use forebay_workload::replay::Replay;
 use forebay_workload::{Checked, Note, Plan, Problem, Workload, read};
 use serde_json::{Value, json};
 
@@ -44,6 +45,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 fn find(name: &str, text: &str, overrides: &[String]) -> Found {
+    match Replay::read(text) {
+        Ok(None) => {}
+        Ok(Some(_)) if overrides.is_empty() => {
+            let workload = Workload { name: name.to_owned(), ..Workload::default() };
+            return Ok(Checked { workload, notes: vec![Note { key: REPLAY.to_owned(), text: TRACED.to_owned() }] });
+        }
+        Ok(Some(_)) => {
+            let text = "a traced job has none of DLIO's keys".to_owned();
+            return Err(vec![(Problem { key: "++workload".to_owned(), text }, None)]);
+        }
+        Err(problem) => return Err(vec![(problem, None)]),
+    }
     let placed = |problem: Problem| {
         let line = line(&problem, text, overrides);
         (problem, line)
@@ -64,8 +77,15 @@ fn find(name: &str, text: &str, overrides: &[String]) -> Found {
 /// The key of a problem that no number of accelerators solves.
 const STEPS: &str = "train.total_training_steps";
 
+/// The note of a file that holds a traced job.
+const REPLAY: &str = "replay";
+const TRACED: &str = "a traced job, to be played again";
+
 fn in_words((file, found): &(Cow<'_, str>, Found)) -> String {
     match found {
+        Ok(checked) if checked.notes.iter().any(|note| note.key == REPLAY) => {
+            format!("{file}: {TRACED}\n")
+        }
         Ok(checked) if checked.workload == unchanged(checked) => format!("{file}: no keys: all DLIO defaults\n"),
         Ok(checked) if checked.notes.is_empty() => format!("{file}: every key is honoured\n"),
         Ok(checked) => {

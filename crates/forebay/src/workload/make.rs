@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
 use forebay_emulation::WorkloadSettings;
 use forebay_emulation::ranks::{PATIENCE, Ranks};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 
+use super::replay;
 use super::run::data_folder;
 use super::source::Source;
 use super::together::{join, said_once, shared};
-use crate::flags::{Flags, Pick};
+use crate::flags::{Flags, Pick, flag};
 use crate::output::{Outcome, print, remark};
 use crate::{progress, stop};
 
@@ -50,6 +51,12 @@ impl Pick for OfData {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
+    if let Some(found) = args.source.replay()? {
+        if let Some(name) = args.settings.1.keys().next() {
+            bail!("{}: not for a traced job, whose files are made as they were", flag(name));
+        }
+        return replay::make(&args.source, &found, args.data.as_deref(), args.dry_run);
+    }
     let ranks = join(PATIENCE)?;
     said_once(&*ranks, run_on(args, &*ranks))
 }

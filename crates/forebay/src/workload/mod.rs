@@ -2,9 +2,11 @@
 
 mod check;
 mod checkpoints;
+mod import;
 mod list;
 mod make;
 mod out;
+mod replay;
 mod run;
 mod show;
 mod size;
@@ -14,9 +16,8 @@ mod together;
 
 use anyhow::Result;
 use clap::Subcommand;
-use forebay_workload::import::to_toml;
 
-use crate::output::{Outcome, print_data};
+use crate::output::Outcome;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -26,9 +27,8 @@ pub(crate) enum Command {
     Show(show::Args),
     /// Check workload files: every key is honoured or refused by name
     Check(check::Args),
-    /// Convert a workload to forebay's TOML
-    #[command(after_help = "Example: forebay workload import unet3d.yaml ++workload.train.epochs=1 > unet3d.toml")]
-    Import(source::Source),
+    /// Convert a workload, or a traced job, to forebay's TOML
+    Import(import::Args),
     /// Show how large a dataset MLPerf Storage's rules require
     Size(size::Args),
     /// Generate the data of a workload; a second run resumes an unfinished one
@@ -44,10 +44,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
         Command::List(args) => list::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Import(source) => {
-            print_data(&format!("{}\n", to_toml(&source.read()?).trim_end()))?;
-            Ok(Outcome::Met)
-        }
+        Command::Import(args) => import::run(args),
         Command::Size(args) => size::run(&args),
         Command::Make(args) => make::run(&args),
         Command::Run(args) => run::run(&args),

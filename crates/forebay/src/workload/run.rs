@@ -20,8 +20,8 @@ use forebay_workload::{Checked, Format, Part, Workload};
 use super::checkpoints::{self, CheckpointFlags};
 use super::source::{Source, refused};
 use super::together::{join, said_once, shared};
-use super::{out, show};
-use crate::flags::Flags;
+use super::{out, replay, show};
+use crate::flags::{Flags, flag};
 use crate::live::QuietArgs;
 use crate::output::{Json, JsonArgs, Outcome, in_words, print, remark};
 use crate::values::time;
@@ -35,32 +35,32 @@ Examples:
   mpirun -n 8 forebay workload run dlio.yaml --data /mnt/scratch/unet3d ++workload.reader.read_threads=8")]
 pub(crate) struct Args {
     #[command(flatten)]
-    source: Source,
+    pub(super) source: Source,
 
     /// Folder with train and valid; the workload's data_folder by default
     #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
 
     #[command(flatten)]
-    settings: Flags<WorkloadSettings>,
+    pub(super) settings: Flags<WorkloadSettings>,
 
     /// New or empty folder for the record, the page and DLIO's files; the workload's output.folder by default
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
 
     /// Log when each sample was read, in a file per rank in --out
     #[arg(long)]
-    access_log: bool,
+    pub(super) access_log: bool,
 
     /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
-    tier: Option<Profile>,
+    pub(super) tier: Option<Profile>,
 
     /// Folder for checkpoints
     ///
     /// By default the workload's checkpoint_folder inside --out; without --out a scratch folder in --data, removed at the end.
     #[arg(long, value_name = "DIR")]
-    checkpoint_dir: Option<PathBuf>,
+    pub(super) checkpoint_dir: Option<PathBuf>,
 
     /// How long ranks wait for a missing rank before all of them end
     #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
@@ -68,13 +68,16 @@ pub(crate) struct Args {
 
     /// Show the plan without running it
     #[arg(long, conflicts_with = "json")]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 
     #[command(flatten)]
     json: JsonArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
+    if let Some(replay) = args.source.replay()? {
+        return replay::play(args, replay);
+    }
     let ranks = join(args.rank_timeout)?;
     said_once(&*ranks, run_on(args, &*ranks))
 }
@@ -104,7 +107,7 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
     let Some(mut record) = record else { return Ok(Outcome::Met) };
     notes.extend(checked.notes.iter().map(|note| format!("{}: {}", note.key, note.text)));
     record.notes.extend(notes);
-    give_all(&plan, &record, &json)?;
+    give_all(plan.out.as_deref(), &record, &json)?;
     // Another rank may have been stopped.
     let stopped = record.notes.iter().any(|note| note.starts_with(INTERRUPTED));
     Ok(judge(&record.cells, stopped || stop::flag().load(Ordering::Relaxed)))
@@ -112,13 +115,27 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
 
 impl Args {
     /// The file of the record, after all outputs were checked against the inputs.
-    fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Json> {
+    pub(super) fn outputs(&self, data: &Path, out: Option<&Path>) -> Result<Json> {
         // Results may be in the same folder as the parts of the data.
         let parts = [Part::Train.folder(), Part::Eval.folder(), RECORDS_MARKER].map(|part| data.join(part));
         let mut outputs = self.json.outputs(parts.iter().map(PathBuf::as_path).chain(self.source.file()));
         out.map_or(Ok(()), |out| outputs.folder(out_named_by(self), out))?;
         self.checkpoint_dir.as_deref().map_or(Ok(()), |dir| outputs.folder("--checkpoint-dir", dir))?;
         self.json.target_of(&mut outputs)
+    }
+}
+
+impl Args {
+    /// Refuses flags that a traced job has no use for.
+    pub(super) fn refuse_for_replay(&self) -> Result<()> {
+        let of_settings = self.settings.1.keys().filter(|name| !["cold", "threshold"].contains(&name.as_str()));
+        let mut given: Vec<String> = of_settings.map(|name| flag(name)).collect();
+        given.extend(self.access_log.then(|| "--access-log".to_owned()));
+        given.extend(self.tier.as_ref().map(|_| "--tier".to_owned()));
+        match given.first() {
+            Some(flag) => bail!("{flag}: not for a traced job, which is played as it was"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -228,9 +245,9 @@ fn observed(args: &Args, plan: &Plan, ranks: &dyn Ranks) -> Result<Option<Record
 }
 
 /// Writes the result to stdout, the record to --json, and both to the folder.
-fn give_all(plan: &Plan, record: &Record<WorkloadCell>, json: &Json) -> Result<()> {
+pub(super) fn give_all(out: Option<&Path>, record: &Record<WorkloadCell>, json: &Json) -> Result<()> {
     // Print the result even if it cannot be saved.
-    let page = plan.out.as_deref().map(|out| out::finish(out, record));
+    let page = out.map(|out| out::finish(out, record));
     json.give_record(record)?;
     if let Some(page) = page.transpose()? {
         remark(&format!("forebay: report: {}", page.escaped()));
@@ -253,7 +270,7 @@ fn places(plan: &Plan) -> String {
 }
 
 /// Whether all thresholds were met. A stopped run missed its goal.
-fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
+pub(super) fn judge(cells: &[WorkloadCell], stopped: bool) -> Outcome {
     let missed = cells.iter().flat_map(|cell| &cell.judged).find(|judged| judged.is_decisive && !judged.is_met);
     if let Some(missed) = missed {
         let value = missed.value.map_or("–".to_owned(), |value| format!("{:.1} %", 100.0 * value));

@@ -1,10 +1,11 @@
 //! `forebay workload show`: prints the plan of a workload, section by section.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Checked, Dataset, Part, Plan, Shuffle, Time, Workload, model};
 use serde_json::{Value, json};
 
+use super::replay;
 use super::source::{Source, refused};
 use crate::output::{JsonArgs, Outcome, Schema};
 
@@ -24,6 +25,13 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let target = args.json.target(args.source.file())?;
+    if let Some(found) = args.source.replay()? {
+        if args.accelerators.is_some() {
+            bail!("--accelerators: not for a traced job, which had one loop");
+        }
+        target.give(Schema::WorkloadShow, &replay::describe(&args.source, &found), &json!({ "replay": found }))?;
+        return Ok(Outcome::Met);
+    }
     let checked = args.source.read()?;
     let accelerators = args.accelerators.unwrap_or_else(|| fewest(&checked.workload));
     let plan = Plan::new(&checked.workload, accelerators).map_err(|problem| refused(&args.source.name, &problem))?;

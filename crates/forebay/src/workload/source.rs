@@ -27,6 +27,12 @@ pub(crate) struct Source {
 impl Source {
     pub(super) fn read(&self) -> Result<Checked> {
         let (name, text) = text_of(&self.name)?;
+        if self.replay()?.is_some() {
+            bail!(
+                "{}: this is a traced job, which only `workload check`, `show`, `make` and `run` take",
+                self.name.escaped()
+            );
+        }
         read(&name, &text, &self.overrides).map_err(|problems| {
             let told = |problem: &Problem| describe_problem(problem, line(problem, &text, &self.overrides));
             all_refused(&self.name, &problems.iter().map(told).collect::<Vec<_>>())
@@ -114,7 +120,7 @@ pub(super) fn line(problem: &Problem, text: &str, overrides: &[String]) -> Optio
 }
 
 /// Checks the syntax of an override in DLIO's form; its key is checked with the workload.
-fn parse_override(text: &str) -> Result<String, String> {
+pub(super) fn parse_override(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('+');
     match bare.split_once('=') {
         Some(("workload", name)) => Err(format!("give the workload's name as the first argument: {name}")),

@@ -104,7 +104,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("workload list", &[include_str!("workload.rs")], 2),
         ("workload show", &[include_str!("workload.rs")], 3),
         ("workload check", &[include_str!("workload.rs")], 2),
-        ("workload import", &[], 0),
+        ("workload import", &[include_str!("replay.rs")], 1),
         ("workload size", &[include_str!("workload.rs")], 5),
         ("workload make", &[include_str!("workload_make.rs")], 5),
         ("workload run", &[include_str!("workload_run.rs")], 17),

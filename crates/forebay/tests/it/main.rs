@@ -48,6 +48,7 @@ mod probe_preflight;
 mod probe_stop;
 mod process;
 mod record;
+mod replay;
 mod report;
 mod report_dlio;
 mod report_dlio_ours;

@@ -141,6 +141,7 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     file("watch", "csv", "watch --interval 10ms --count 1 --csv OUT", ""),
     file("workload check", "json", "workload check tiny.yaml --json OUT", "tiny.yaml"),
     file("workload list", "json", "workload list --json OUT", ""),
+    read("workload import", "from_trace"),
     work("workload make", "data"),
     folder(
         "workload run",
