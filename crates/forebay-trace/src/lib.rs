@@ -2,7 +2,7 @@
 //!
 //! [`Collector`] empties the rings that the library of `forebay-interpose` fills in every process of a job, writes the trace file and
 //! keeps sums. [`cell`](cell()) turns the sums into the cell of a record, with the verdict and the rules that it rests on. [`Reader`]
-//! reads a trace file, also one whose tracer was killed. [`import`] makes a workload
+//! reads a trace file, also one whose tracer was killed. [`export()`] passes its events on to other tools, [`import`] makes a workload
 //! of it, to be played again.
 //!
 //! It is *not* what starts a job or shows a record: `forebay trace` and `forebay report` do.
@@ -30,6 +30,7 @@ mod collect;
 mod columns;
 mod event;
 mod evidence;
+mod export;
 mod fetches;
 mod file;
 mod replay;
@@ -41,6 +42,7 @@ mod unseen;
 pub use cell::{Facts, cell};
 pub use collect::{Collected, Collector, Options, map_trace, ring_folder, write_new};
 pub use event::{Entry, Event, FileType, MarkKind, Op};
+pub use export::{Chrome, Csv, Dftracer, ExportError, Exported, Row, Sink, Window, export};
 pub use file::{Chunk, Error, Head, ProcessNote, Reader, Writer};
 pub use replay::{Imported, NotPlayable, import};
 pub use ring::{Counts, Memory, Origin, Ring};

@@ -15,7 +15,7 @@ use forebay_record::{AnyRecord, Cell, Record};
 use forebay_report::{fold, visible_lines};
 use serde::Serialize;
 
-pub(crate) use file::{Output, replace};
+pub(crate) use file::{Draft, Output, replace};
 pub(crate) use guard::{Outputs, cannot_write};
 pub(crate) use kind::{Kind, is_kept_by_runs};
 pub(crate) use place::{keep_apart, parent, place};

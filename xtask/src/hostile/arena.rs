@@ -57,6 +57,7 @@ const MAKING: &[&str] = &[
     "checkpoint restore kept --burst-dir near --to model.safetensors",
     "workload make tiny.yaml --data records",
     "study run tiny.toml --out study",
+    "trace --out traced -- true",
     "data make caltech101 ../many --count 3000 --median-size 4KB",
 ];
 
@@ -107,7 +108,11 @@ impl Arena {
         let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
         let below = names.map(|word| self.commands(format!("{name} {word}").trim()));
-        Ok(below.collect::<Result<Vec<_>>>()?.concat())
+        let mut all = below.collect::<Result<Vec<_>>>()?.concat();
+        if help.contains("\nArguments:\n") {
+            all.push(name.to_owned());
+        }
+        Ok(all)
     }
 
     /// Runs a case in a fresh copy; what was wrong.

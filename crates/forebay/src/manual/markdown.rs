@@ -44,7 +44,9 @@ fn section(command: &Command, level: usize, out: &mut String) {
         for below in command.get_subcommands() {
             row(out, &[&format!("[`{}`](#{})", name(below), anchor(below)), &about(below)]);
         }
-    } else {
+    }
+    // A command with others below it may be one of its own.
+    if !command.has_subcommands() || command.get_positionals().next().is_some() {
         let usage = command.clone().render_usage().to_string();
         out.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
     }

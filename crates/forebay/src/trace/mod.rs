@@ -1,5 +1,7 @@
 //! `forebay trace`: runs a job, sees its I/O from outside, and says what it waited for.
 
+mod columns;
+mod export;
 mod folder;
 mod rebuilt;
 mod result;
@@ -23,7 +25,11 @@ pub(crate) use folder::TRACE;
 pub(crate) use rebuilt::rebuilt;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+
     /// Folder of the trace, new or empty; trace-TIME by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -41,6 +47,12 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Write the events of a trace for Perfetto, Chrome, DFTracer, Parquet or CSV
+    Export(export::Args),
+}
+
 /// Below this there is no room for a few chunks.
 const LEAST: Bytes = Bytes(1 << 20);
 
@@ -52,6 +64,9 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    if let Some(What::Export(args)) = &args.what {
+        return export::run(args);
+    }
     let Some(library) = LIBRARY else {
         bail!("forebay trace needs Linux with glibc on x86-64 or arm64; this build is for another system");
     };

@@ -91,6 +91,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("probe", &PROBE, 17),
         ("train", &TRAIN, 55),
         ("trace", &[include_str!("trace.rs")], 3),
+        ("trace export", &[include_str!("trace.rs")], 6),
         ("tune", &TUNE, 34),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),

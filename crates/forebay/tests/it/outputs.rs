@@ -24,6 +24,7 @@ fn with_all() -> Dir {
     dir.write("tiny.toml", study::TINY);
     dir.write("tiny.yaml", workload::TINY);
     dir.met("workload make tiny.yaml --data records");
+    done(&dir, "trace --out traced -- true");
     dir
 }
 

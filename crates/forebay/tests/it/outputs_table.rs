@@ -113,6 +113,8 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     file("tier list", "json", "tier list --json OUT", ""),
     work("tier up", "dir"),
     folder("trace", "out", "trace --out OUT -- true", ""),
+    values("trace export", "file", "trace export traced OUT --to csv", "traced/new.csv"),
+    read("trace export", "dir"),
     folder(
         "train",
         "burst_dir",

@@ -158,3 +158,67 @@ fn a_folder_that_is_no_trace_is_refused_and_a_damaged_trace_shows_what_is_before
     dir.write("out/trace.fbt", "something else");
     assert!(dir.refused("report out").contains("not a trace of forebay"));
 }
+
+/// A trace of known calls in `traced`.
+fn with_trace() -> Dir {
+    let dir = Dir::new();
+    let script = "import os, time\nfd = os.open('f', os.O_RDWR | os.O_CREAT)\nos.write(fd, bytes(1000))\n\
+        for i in range(50): os.pread(fd, 100, i)\ntime.sleep(0.3)\nos.pread(fd, 7, 500)";
+    let ran = dir.command("trace --out traced --no-python -- python3 -c").arg(script).output().unwrap();
+    assert!(ran.status.success());
+    dir
+}
+
+#[test]
+fn every_format_of_an_export_has_the_calls() {
+    let dir = with_trace();
+    for format in ["perfetto", "chrome", "csv", "dftracer", "parquet"] {
+        dir.met(&format!("trace export traced out.{format} --to {format}"));
+    }
+    let chrome = dir.json("out.chrome");
+    assert_eq!(chrome, dir.json("out.perfetto"));
+    let preads =
+        chrome["traceEvents"].as_array().unwrap().iter().filter(|event| event["name"] == "pread").collect::<Vec<_>>();
+    assert_eq!(preads.len(), 51);
+    assert_eq!((&preads[50]["args"]["bytes"], &preads[50]["args"]["offset"]), (&7.into(), &500.into()));
+    assert!(preads[0]["args"]["file"].as_str().unwrap().ends_with("/f"));
+    let csv = String::from_utf8(dir.read("out.csv")).unwrap();
+    assert_eq!(csv.lines().filter(|line| line.contains(",pread,read,100,")).count(), 50);
+    let parquet = dir.read("out.parquet");
+    assert!(
+        parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"),
+        "its content is read by pyarrow in the tests in Python"
+    );
+    assert!(dir.read("out.dftracer").starts_with(&[0x1f, 0x8b]));
+}
+
+#[test]
+fn an_export_has_only_what_its_flags_leave() {
+    let dir = with_trace();
+    let n = |flags: &str| {
+        let text = dir.met(&format!("trace export traced - --to csv {flags}"));
+        text.lines().filter(|line| line.contains(",pread,")).count()
+    };
+    assert_eq!(n(""), 51);
+    let csv = dir.met("trace export traced - --to csv");
+    // Other processes may come last: python3 can be a script.
+    let last: Vec<&str> = csv.lines().rfind(|line| line.contains(",pread,read,7,500,")).unwrap().split(',').collect();
+    let (pid, last) = (last[0].to_owned(), last[2].parse::<u64>().unwrap());
+    let between = format!("{}ms", last / 1_000_000 - 150);
+    assert_eq!((n(&format!("--from {between}")), n(&format!("--until {between}"))), (1, 50));
+    assert_eq!((n(&format!("--pid {pid}")), n("--pid 1")), (51, 0));
+    assert_eq!(n("--min-duration 10s"), 0);
+    assert!(dir.refused("trace export traced x --to csv --from 2s --until 1s").contains("--until must be later"));
+    assert!(dir.refused("trace export traced x --to pdf").contains("perfetto"));
+    assert!(dir.refused("trace export . x --to csv").contains("there is no trace.fbt"));
+    dir.write("cut/trace.fbt", &dir.read("traced/trace.fbt")[..dir.read("traced/trace.fbt").len() - 3]);
+    let ran = dir.run("trace export cut - --to csv");
+    assert!(ran.code == Some(0) && ran.stderr.contains("of the trace are incomplete and left out"), "{}", ran.stderr);
+    dir.write("x", "mine");
+    assert!(dir.refused("trace export traced x --to csv").contains("--force"));
+    dir.met("trace export traced x --to csv --force");
+    assert!(dir.refused("trace export traced traced/new.csv --to csv").contains("is inside the input"));
+    let mut child = dir.command("trace export traced - --to csv").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0), "whoever reads stdout has seen enough");
+}
