@@ -58,6 +58,9 @@ pub struct TraceRule {
     /// What to change, where it applies.
     #[serde(default)]
     pub advice: String,
+    /// Seconds of the run that the change would save at most; `None` where that is not known.
+    #[serde(default)]
+    pub gain_s: Option<f64>,
 }
 
 /// All calls of a kind.

@@ -32,12 +32,13 @@ fn rules(cell: &TraceCell) -> Data {
         ("applies", "found", Left),
         ("evidence", "evidence", Left),
         ("advice", "what helps", Left),
+        ("gain_s", "saves at most", Right),
     ]);
     for rule in &cell.rules {
         let applies = rule.applies.map_or(Value::Unknown, |applies| Value::text(if applies { "yes" } else { "no" }));
         let [id, name, evidence, advice] =
             [&rule.id, &rule.name, &rule.evidence, &rule.advice].map(|text| Value::text(text.clone()));
-        data.row(vec![id, name, applies, evidence, advice]);
+        data.row(vec![id, name, applies, evidence, advice, Value::maybe(rule.gain_s, format_seconds)]);
     }
     data
 }

@@ -23,7 +23,7 @@ pub(crate) fn rules(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> Ve
             Err(why) => (None, why.to_owned()),
         };
         let advice = if applies == Some(true) { advice.to_owned() } else { String::new() };
-        TraceRule { id: id.to_owned(), name: name.to_owned(), applies, evidence, advice }
+        TraceRule { id: id.to_owned(), name: name.to_owned(), applies, evidence, advice, gain_s: None }
     };
     let waits = seen.ok_or(NO_LOOP);
     let is_bound = waits.map(|seen| seen.share >= HARDLY);

@@ -37,6 +37,7 @@ mod replay;
 mod ring;
 mod rules;
 mod tally;
+mod timeline;
 mod unseen;
 
 pub use cell::{Facts, cell};
@@ -47,6 +48,7 @@ pub use file::{Chunk, Error, Head, ProcessNote, Reader, Writer};
 pub use replay::{Imported, NotPlayable, import};
 pub use ring::{Counts, Memory, Origin, Ring};
 pub use tally::{Second, Started, Tally};
+pub use timeline::add_job;
 pub use unseen::{Blind, blind, find_program, why_not_seen};
 
 /// The Python hook: file names and texts, to be written into one folder that `PYTHONPATH` names.

@@ -65,6 +65,7 @@ pub(crate) fn judge(cell: &mut TraceCell, case: &Case<'_>) {
     });
     cell.rules = evidence::rules(cell, case, seen);
     cell.stall_by_cause = seen.map(|seen| causes(case, seen)).unwrap_or_default();
+    gains(cell, case, seen);
     (cell.limit, cell.lever) = limit(cell, case, seen);
     cell.verdict = verdict(cell, seen);
 }
@@ -98,6 +99,26 @@ fn causes(case: &Case<'_>, seen: Loop) -> forebay_record::ByCause {
     }
     causes.retain(|_, seconds| *seconds > 0.0);
     causes
+}
+
+/// The most that each rule that applies could save: the share of the wait that is charged to its cause.
+fn gains(cell: &mut TraceCell, case: &Case<'_>, seen: Option<Loop>) {
+    let n_loops = case.n_loops.max(1) as f64;
+    let part = |cause: Cause| cell.stall_by_cause.get(&cause).copied().map(|seconds| seconds / n_loops);
+    let saved_s: f64 = cell.saves.iter().filter(|save| !save.is_restore).map(|save| save.seconds).sum();
+    for rule in cell.rules.iter_mut().filter(|rule| rule.applies == Some(true)) {
+        let gain_s = match rule.id.as_str() {
+            "R0" => seen.map(|seen| seen.wait_s / n_loops),
+            "R1" => part(Cause::Storage),
+            "R2" => part(Cause::Threads).or(part(Cause::Storage)),
+            "R3" => part(Cause::Prefetch),
+            "R4" => part(Cause::Decode).or(part(Cause::Threads)),
+            "R5" => part(Cause::Storage).zip(seen.and_then(|seen| seen.meta_share)).map(|(io, share)| io * share),
+            "R10" => Some(saved_s),
+            _ => None,
+        };
+        rule.gain_s = gain_s.map(|seconds| seconds.min(cell.wall_s));
+    }
 }
 
 pub(crate) fn cpu_share(case: &Case<'_>) -> Option<f64> {

@@ -109,6 +109,8 @@ pub(crate) struct Marks {
     pub(crate) longest_wait_ns: u64,
     /// Wait and end of each epoch, in order.
     pub(crate) by_epoch: Vec<(u64, u64)>,
+    /// Start of each epoch.
+    pub(crate) epoch_starts: Vec<u64>,
     /// Worker processes of the loaders that it made; `None` where none was seen.
     pub(crate) workers: Option<u64>,
 }
@@ -140,7 +142,7 @@ pub struct Tally {
     pub(crate) n_torn: u64,
     pub(crate) bytes_mapped: u64,
     pub(crate) by_second: Vec<Second>,
-    started_ns: u64,
+    pub(crate) started_ns: u64,
 }
 
 /// A second of the job.
@@ -333,7 +335,7 @@ impl Tally {
                     *wait_ns += event.duration_ns;
                     *end = end_ns;
                 }
-                self.second(event.start_ns).wait_ns += event.duration_ns;
+                self.waited(event.start_ns, end_ns);
             }
             MarkKind::STEP => {
                 marks.steps += 1;
@@ -342,6 +344,7 @@ impl Tally {
             MarkKind::EPOCH => {
                 marks.epochs += 1;
                 marks.by_epoch.push((0, end_ns));
+                marks.epoch_starts.push(event.start_ns);
             }
             MarkKind::LOADER => marks.workers = Some(marks.workers.unwrap_or(0).max(event.bytes())),
             MarkKind::FETCH => of.threads.entry(event.thread).or_default().fetch(event),
@@ -357,6 +360,22 @@ impl Tally {
             let marks = &mut self.processes[process as usize].marks;
             let (first, last) = marks.span.unwrap_or((event.start_ns, end_ns));
             marks.span = Some((first.min(event.start_ns), last.max(end_ns)));
+        }
+    }
+
+    /// A long wait is part of each second that it lasts.
+    fn waited(&mut self, from_ns: u64, to_ns: u64) {
+        const SECOND: u64 = 1_000_000_000;
+        let mut at_ns = from_ns;
+        while at_ns < to_ns {
+            let since_ns = at_ns.saturating_sub(self.started_ns);
+            let next_ns = if since_ns / SECOND + 1 < MAX_SECONDS as u64 {
+                (at_ns + SECOND - since_ns % SECOND).min(to_ns)
+            } else {
+                to_ns
+            };
+            self.second(at_ns).wait_ns += next_ns - at_ns;
+            at_ns = next_ns;
         }
     }
 

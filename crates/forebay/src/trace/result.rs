@@ -7,7 +7,7 @@ use anyhow::Result;
 use forebay_observe::{Followed, Totals};
 use forebay_record::{AnyRecord, Record, Series, TraceCell};
 use forebay_report::NamedRun;
-use forebay_trace::{Collected, Facts, Head, cell, why_not_seen};
+use forebay_trace::{Collected, Facts, Head, add_job, cell, why_not_seen};
 use forebay_units::{Bytes, PathText, escaped_words};
 
 use super::folder::Folder;
@@ -24,7 +24,7 @@ pub(super) fn finish(
     mut unseen: Vec<String>,
 ) -> Result<()> {
     folder.tidy();
-    let Followed { status: ended, series, totals } = followed;
+    let Followed { status: ended, mut series, totals } = followed;
     for started in collected.tally.without_ring() {
         let said = why_not_seen(&started.path);
         if !unseen.contains(&said) {
@@ -37,6 +37,7 @@ pub(super) fn finish(
     facts.not_seen = unseen;
     let mut record = record(head, folder.out(), cell(&collected.tally, &facts));
     record.notes.extend(notes(&collected, &totals));
+    add_job(&mut series, &collected.tally);
     record.series = Some(series);
     write(folder.out(), record)
 }

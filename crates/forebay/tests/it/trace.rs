@@ -222,3 +222,22 @@ fn an_export_has_only_what_its_flags_leave() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0), "whoever reads stdout has seen enough");
 }
+
+#[test]
+fn the_series_of_a_trace_has_what_the_job_did_over_time() {
+    let dir = Dir::new();
+    let script = "import os, time\nfd = os.open('f', os.O_RDWR | os.O_CREAT)\nos.write(fd, bytes(5000))\n\
+        os.pread(fd, 5000, 0)\ntime.sleep(2.2)";
+    let ran = dir.command("trace --out out --no-python -- python3 -c").arg(script).output().unwrap();
+    assert!(ran.status.success());
+    let series = dir.json("out/record.json")["series"].clone();
+    let column = |name: &str| {
+        let columns = series["columns"].as_array().unwrap();
+        let values =
+            &columns.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("{name}"))["values"];
+        values.as_array().unwrap().iter().filter_map(Value::as_f64).sum::<f64>()
+    };
+    assert!(column("job.read_bytes_per_s") > 4_000.0 && column("job.write_bytes_per_s") > 4_000.0);
+    let page = String::from_utf8(dir.read("out/report.html")).unwrap();
+    assert!(page.contains("Calls of the job per second"));
+}

@@ -98,13 +98,47 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
         process.map(|(what, name, dashed)| (format!("process.{what}_bytes_per_s"), name.to_owned(), 1e-6, dashed));
     let cpu = [("user", false), ("system", false), ("iowait", true)];
     let cpu = cpu.map(|(what, dashed)| (format!("cpu.{what}_percent"), what.to_owned(), 1.0, dashed));
-    let all = [
+    let mut all = vec![
         ("Disks, MB per second", "MB/s", several(busiest_disks(series).into_iter().flat_map(of_disk).collect())),
         ("This process, MB per second", "MB/s", several(process.to_vec())),
         ("Processor, %", "%", several(cpu.to_vec())),
     ];
+    if column("job.reads_per_s").is_some() {
+        all.splice(1..1, of_job(series).map(|(title, unit, of)| (title, unit, several(of))));
+    }
     let panels = all.into_iter().map(|(title, unit, curves)| Curves { title, unit, curves });
     panels.filter(|panel| !panel.curves.is_empty()).collect()
+}
+
+type Wanted = Vec<(String, String, f64, bool)>;
+
+/// What only the series of a traced job has, and the requests that its calls became.
+fn of_job(series: &Series) -> [(&'static str, &'static str, Wanted); 5] {
+    let job = |what: &str, name: &str, factor: f64, dashed| (format!("job.{what}"), name.to_owned(), factor, dashed);
+    let requests = |disk: &str| {
+        [("reads", false), ("writes", true)]
+            .map(|(what, dashed)| (format!("disk.{disk}.{what}_per_s"), format!("{disk} {what}"), 1.0, dashed))
+    };
+    let gpu = |name: &str| {
+        let gpu = name.strip_prefix("gpu.")?.strip_suffix(".util_percent")?;
+        Some((name.to_owned(), format!("GPU {gpu}"), 1.0, false))
+    };
+    let gpus = series.columns.iter().filter_map(|column| gpu(&column.name)).collect();
+    [
+        ("Requests to disks per second", "/s", busiest_disks(series).into_iter().flat_map(requests).collect()),
+        (
+            "Calls of the job, MB per second",
+            "MB/s",
+            vec![job("read_bytes_per_s", "read", 1e-6, false), job("write_bytes_per_s", "written", 1e-6, true)],
+        ),
+        (
+            "Calls of the job per second",
+            "/s",
+            vec![job("reads_per_s", "reads", 1.0, false), job("metadata_calls_per_s", "opens and metadata", 1.0, true)],
+        ),
+        ("Waiting for batches, %", "%", vec![job("batch_wait_percent", "of the loop", 1.0, false)]),
+        ("GPU, %", "%", gpus),
+    ]
 }
 
 /// The disks that moved most bytes, those that moved none left out if another did.
@@ -214,6 +248,19 @@ mod tests {
         assert_eq!(within.remarks, ["Run too short to plot: less than one tick of 1 s."]);
         assert!(within.pictures.is_empty() && within.data.len() == 1);
         assert!(!drawn(2).pictures.is_empty());
+    }
+
+    #[test]
+    fn a_traced_job_has_panels_of_its_own() {
+        let mut series = series(4);
+        let titles = |series: &Series| panels(series, &[]).iter().map(|panel| panel.title).collect::<Vec<_>>();
+        assert_eq!(titles(&series), ["Disks, MB per second"]);
+        for name in ["job.reads_per_s", "job.batch_wait_percent", "disk.vda.reads_per_s", "gpu.0.util_percent"] {
+            series.columns.push(Column { name: name.to_owned(), values: vec![Some(1.0); 4] });
+        }
+        let wanted =
+            ["Requests to disks per second", "Calls of the job per second", "Waiting for batches, %", "GPU, %"];
+        assert_eq!(titles(&series)[1..], wanted);
     }
 
     #[test]
