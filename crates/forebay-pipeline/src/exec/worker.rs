@@ -100,7 +100,7 @@ impl Shared {
         watch: &mut Stopwatch,
     ) -> Result<i64, SampleError> {
         watch.enter(Activity::Decoding);
-        let content = self.source.index.unpack(index, stored?, self.map.wants_images())?;
+        let content = self.source.index.unpack(index, stored?, self.map.wants())?;
         let sample = Sample { index, epoch, label: content.label, bytes: content.bytes };
         let outcome = catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch)));
         self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);
