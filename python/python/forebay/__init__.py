@@ -11,8 +11,10 @@ from .checkpoints import Checkpointer, Restored
 from .images import ImageLoader
 from .marks import phase, step
 from .records import RecordLoader
+from .states import Shard
 
 __all__ = [
-    "ArrayLoader", "CheckpointError", "Checkpointer", "ImageLoader", "RecordLoader", "Restored", "SampleError", "TokenLoader",
+    "ArrayLoader", "CheckpointError", "Checkpointer", "ImageLoader", "RecordLoader", "Restored", "SampleError", "Shard",
+    "TokenLoader",
     "__version__", "phase", "step",
 ]  # fmt: skip
