@@ -60,7 +60,7 @@ pub use exec::roster::Scheduled;
 pub use exec::tuner::Tuning;
 pub use field::Field;
 pub use iterator::Batches;
-pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels, Wants};
+pub use map::{DecodeImage, Job, Map, MapWorker, ReadOnly, Sample, TakePixels, Wants};
 pub use records::{Parts, RecordField, Records};
 pub use rows::{Rows, TokenFiles};
 pub use source::{Damaged, NO_LABEL, PixelShape, Source};
