@@ -39,8 +39,9 @@ def step() -> None:
         return
     if _is_first:
         _is_first = False
-        hook = sys.modules.get("_forebay_trace")
-        if hook is not None and hook.own_steps() > 0:
+        # An older `forebay trace` may run the job.
+        own_steps = getattr(sys.modules.get("_forebay_trace"), "own_steps", None)
+        if own_steps is not None and own_steps() > 0:
             # The hook has marked this step already.
             return
     _step()
