@@ -6,7 +6,7 @@ use forebay_format::image::{Dtype, ImageKind, ImageSpec, Layout, MAX_PIXELS, Nor
 use forebay_jpeg::Limits;
 use forebay_jpeg::device::{self, Batch, Division, Prepared, Target, View};
 use forebay_pipeline::{
-    Activity, Augment, AugmentImage, DecodeImage, Job, Map, MapWorker, Sample, SampleError, Stopwatch,
+    Activity, Augment, AugmentImage, DecodeImage, Job, Map, MapWorker, Sample, SampleError, Stopwatch, Wants,
 };
 
 use crate::error::Result;
@@ -61,6 +61,9 @@ impl GpuImages {
     /// # Errors
     /// The reason why a device cannot make such samples.
     pub fn new(gpu: Gpu, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
+        if augment.is_some_and(|augment| augment.jitter.is_some()) {
+            return Err("colours are not changed on a GPU; omit the jitter".to_owned());
+        }
         if augment.is_some_and(|augment| augment.antialias) {
             return Err("images are not antialiased on a GPU".to_owned());
         }
@@ -126,8 +129,8 @@ impl Map for GpuImages {
         Box::new(Worker { map: self.clone(), gpu, prepared, on_cpu: self.on_cpu().worker() })
     }
 
-    fn wants_images(&self) -> bool {
-        true
+    fn wants(&self) -> Wants {
+        Wants::Image
     }
 
     fn group(&self) -> usize {

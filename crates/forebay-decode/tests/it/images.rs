@@ -2,12 +2,18 @@
 
 use forebay_decode::GpuImages;
 use forebay_format::image::{Dtype, ImageSpec, Layout, Normalize};
-use forebay_pipeline::{Augment, AugmentImage, Crop, Dataset, DecodeImage, Mapped, Source, Threads};
+use forebay_pipeline::{Augment, AugmentImage, Crop, Dataset, DecodeImage, Jitter, Mapped, Source, Threads};
 
 use crate::fixtures::{files, open};
 
-const AUGMENT: Augment =
-    Augment { crop: Crop::RANDOM, flip: 0.5, antialias: false, normalize: Some(Normalize::IMAGENET), seed: 3 };
+const AUGMENT: Augment = Augment {
+    crop: Crop::RANDOM,
+    flip: 0.5,
+    antialias: false,
+    jitter: None,
+    normalize: Some(Normalize::IMAGENET),
+    seed: 3,
+};
 
 fn spec(dtype: Dtype, layout: Layout) -> ImageSpec {
     ImageSpec { width: 48, height: 40, dtype, layout, scaled_dct: false }
@@ -78,4 +84,6 @@ fn what_a_device_does_not_make_is_refused() {
     );
     assert_eq!(refusal(plain, Some(Augment { antialias: true, ..AUGMENT })), "images are not antialiased on a GPU");
     assert!(refusal(plain, Some(Augment { flip: 2.0, ..AUGMENT })).contains("probability"));
+    let jitter = Some(Jitter { hue: Some((-0.1, 0.1)), ..Jitter::default() });
+    assert!(refusal(plain, Some(Augment { jitter, ..AUGMENT })).contains("colours are not changed on a GPU"));
 }
