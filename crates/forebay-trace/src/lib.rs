@@ -33,6 +33,7 @@ mod evidence;
 mod export;
 mod fetches;
 mod file;
+mod phases;
 mod replay;
 mod ring;
 mod rules;
