@@ -7,11 +7,13 @@ use crate::tally::{Second, Tally};
 /// Marks beyond this many would hide each other.
 const MAX_MARKS: usize = 300;
 
+type Of = fn(&Second) -> u64;
+
 /// Adds columns and marks of a job to the series of its machine, whose rows may be of any length.
 pub fn add_job(series: &mut Series, tally: &Tally) {
     let n_loops = tally.processes.iter().filter(|process| process.marks.wait_ns > 0).count();
     let to_percent = 1e-7 / n_loops.max(1) as f64;
-    let mut columns: Vec<(&str, f64, fn(&Second) -> u64)> = vec![
+    let mut columns: Vec<(&str, f64, Of)> = vec![
         ("job.read_bytes_per_s", 1.0, |second| second.bytes_read),
         ("job.write_bytes_per_s", 1.0, |second| second.bytes_written),
         ("job.reads_per_s", 1.0, |second| second.reads),
@@ -30,7 +32,7 @@ pub fn add_job(series: &mut Series, tally: &Tally) {
 }
 
 /// Means over the rows. Within a second, what happened counts as even.
-fn rates(rows_s: &[f64], seconds: &[Second], of: fn(&Second) -> u64) -> Vec<f64> {
+fn rates(rows_s: &[f64], seconds: &[Second], of: Of) -> Vec<f64> {
     let mut sums = vec![0.0];
     for second in seconds {
         sums.push(sums[sums.len() - 1] + of(second) as f64);

@@ -144,7 +144,9 @@ fn make_one(
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).context("creating the folder", folder)?;
     // A name of its own until it is complete, so a run that was stopped leaves no short file.
-    let part = path.with_added_extension("part");
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
     write(&part, bytes, room, made.n_written).context("writing", &part)?;
     fs::rename(&part, path).context("writing", path)?;
     made.n_written += 1;

@@ -88,16 +88,16 @@ impl<'a> Pass<'a> {
         clock: &Arc<SystemClock>,
     ) -> Self {
         let (first, all) = (number * loader.steps, n * loader.steps);
-        let sets = loader.files.iter().zip(&files.found).zip(&files.positions).enumerate();
-        let set =
-            |(set, ((files, found), positions)): (usize, ((&'a ReplayFiles, &'a Vec<Found>), &'a Vec<AtomicU64>))| {
-                let mut order = Vec::new();
-                if files.order == FileOrder::Random {
-                    order.extend(0..found.len() as u32);
-                    Random::new(hash(hash(number) ^ set as u64)).shuffle(&mut order);
-                }
-                Set { files, found, order, first_visit: until(files.visits, first, all), positions }
-            };
+        let set = |(set, of): (usize, &'a ReplayFiles)| {
+            let (found, positions) = (files.found[set].as_slice(), files.positions[set].as_slice());
+            let mut order = Vec::new();
+            if of.order == FileOrder::Random {
+                order.extend(0..found.len() as u32);
+                Random::new(hash(hash(number) ^ set as u64)).shuffle(&mut order);
+            }
+            Set { files: of, found, order, first_visit: until(of.visits, first, all), positions }
+        };
+        let sets = loader.files.iter().enumerate();
         Self { loader, first, all, sets: sets.map(set).collect(), clock: Arc::clone(clock) }
     }
 

@@ -45,7 +45,7 @@ mark(SAVE, start, now() - start, 0, 0)
 fn with_job() -> Dir {
     let dir = Dir::new();
     for n in 0..12 {
-        dir.write(&format!("data/{n:02}.bin"), [7; 2_500]);
+        dir.write(format!("data/{n:02}.bin"), [7; 2_500]);
     }
     dir.write("job.py", JOB);
     let ran = dir.run("trace --out traced --no-python -- python3 job.py");
