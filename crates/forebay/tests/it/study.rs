@@ -385,8 +385,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     assert!(list.starts_with("advice: Is the advice right? "), "{list}");
     assert!(list.contains("\nchien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick  92 cells, 2,848 images of ")
-            && list.contains("\n  full   92 cells, 25,528 images of ")
+        list.contains("\n  quick     92 cells, 2,848 images of ")
+            && list.contains("\n  full      92 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");
     let shown = dir.met("study show chien-2018");
@@ -430,9 +430,11 @@ fn the_study_among_the_examples_can_be_run_on_ones_own_images() {
 #[test]
 fn the_other_studies_among_the_examples_can_be_planned() {
     let dir = Dir::new();
-    for (name, wanted) in
-        [("prefetch-frontier", "frontier (train): 30 cells × 0+1  "), ("contention", "saves (train): 3 cells × 0+1  ")]
-    {
+    for (name, wanted) in [
+        ("prefetch-frontier", "frontier (train): 36 cells × 0+1  "),
+        ("contention", "saves (train): 3 cells × 0+1  "),
+        ("checkpoint-interval", "interval (train): 6 cells × 0+2  "),
+    ] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/studies/{name}.toml"));
         let preview = dir.met(&format!("study run {} --dry-run", file.display()));
         assert!(preview.contains(wanted), "{preview}");
