@@ -183,7 +183,7 @@ fn the_scale_decides_how_much_is_run() {
     assert_eq!(lines(&dir, "out")[0]["scale"], "full");
     assert!(cells(&dir, "out").iter().all(|cell| cell["measured"]["ingest"]["samples"][0]["images"] == 16));
     let said = dir.refused("study run tiny.toml --scale huge");
-    assert!(said.contains("[possible values: quick, full]"), "{said}");
+    assert!(said.contains("[possible values: quick, standard, full]"), "{said}");
 }
 
 #[test]
@@ -394,11 +394,11 @@ fn built_in_studies_are_listed_shown_and_copied() {
         "Chien",
         "\n\nHow many images per second can a hard disk, an SSD, an Optane card and a Lustre file system feed to training, and how \
          much do more reading threads help? Images are read, ",
-        "dataset imagenet: imagenet images, made: 2048 quick, 16384 full\n",
+        "dataset imagenet: imagenet images, made: 2048 quick, 8192 standard, 16384 full\n",
         "tier lustre: shaped in this process, lustre: 1.97 GB/s read, ",
         "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-up\n  dataset = imagenet\n",
         "  threads: 1, 2, 4, 8\n",
-        "  batches = 16 quick, 256 full\n",
+        "  batches = 16 quick, 64 standard, 256 full\n",
         "  table-1 tier=optane read_mb_per_s: 1603.06 (Table I, Blackdog, Intel Optane, max read; expected within 10 %, calibrated)\n",
         "  ingest read_only=false threads=8 tier=lustre speed_up: 7.8 (Section VII, Lustre, eight threads; expected within 15 %)\n",
         "  ingest read_only=true threads=8 tier=lustre speed_up: 7.8 (Section VII, for reading and decoding, Lustre, eight \

@@ -138,7 +138,7 @@ fn the_best_interval_follows_from_stalls_and_failures_and_runs_are_set_beside_it
         let young = (2.0 * number("save_s") * 0.5).sqrt();
         assert!((number("young_s") / young - 1.0).abs() < 1e-6, "{row}");
         assert!(number("best_s") < number("young_s") && number("overhead") > 1.0, "{row}");
-        assert!((0.02..0.6).contains(&(number("interval_s") / 1.0)), "20 or 80 steps of 5 ms: {row}");
+        assert!(number("interval_s") >= 0.1, "20 or 80 steps of 5 ms: {row}");
     }
     let said = finding(&numbers, "disk: with a failure every 0.50 s on average, saving every ");
     assert!(said.contains("Runs with injected failures ("), "{said}");
@@ -192,12 +192,12 @@ fn a_drain_takes_the_emulated_disk_from_the_reads_of_the_same_tier() {
     assert!(shown.contains("Without checkpoints, training takes "), "{shown}");
     let said = finding(&numbers, "of stalls and ");
     assert!(said.contains(" more waiting for data"), "{said}");
-    let wait = |numbers: &Value, checkpoint: &str| {
+    let wait = |numbers: &Value, at: &str| {
         let cells = numbers["runs"][0]["cells"].as_array().unwrap();
-        let cell = cells.iter().find(|cell| cell["checkpoint"] == checkpoint).unwrap_or_else(|| panic!("{cells:?}"));
+        let cell = cells.iter().find(|cell| cell["at"] == at).unwrap_or_else(|| panic!("{cells:?}"));
         cell["wait_s"].as_f64().unwrap()
     };
-    let more = wait(&numbers, "fast → disk") - wait(&numbers, "none");
+    let more = wait(&numbers, "checkpoints on fast → disk") - wait(&numbers, "no checkpoints");
     // 80 MB go to the disk and are read back, with a seek per megabyte between the reads of images.
     assert!(more > 0.3, "{more}");
     // On a disk of its own, the drain takes nothing from the images.
@@ -205,6 +205,6 @@ fn a_drain_takes_the_emulated_disk_from_the_reads_of_the_same_tier() {
         + "[[tier]]\nname = \"images\"\nprofile = \"hdd\"\n";
     drop(dir);
     let (_dir, _, numbers) = report(&apart);
-    let apart = wait(&numbers, "fast → disk") - wait(&numbers, "none");
+    let apart = wait(&numbers, "checkpoints on fast → disk") - wait(&numbers, "no checkpoints");
     assert!(apart < more / 2.0, "{apart} and {more}");
 }

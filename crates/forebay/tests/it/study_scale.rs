@@ -49,8 +49,8 @@ fn a_value_of_the_standard_scale_is_that_of_the_quick_one_unless_it_is_given() {
         images.unwrap_or_else(|| panic!("{preview}"))
     };
     let each = "{ quick = 1, full = 3 }";
-    assert_eq!(["quick", "standard", "full"].map(|scale| images(each, scale)), ["12", "12", "36"]);
-    assert_eq!(images("{ quick = 1, standard = 2, full = 3 }", "standard"), "24");
+    assert_eq!(["quick", "standard", "full"].map(|scale| images(each, scale)), ["48", "48", "144"]);
+    assert_eq!(images("{ quick = 1, standard = 2, full = 3 }", "standard"), "96");
     dir.write("s.toml", study("{ quick = 1, middle = 2, full = 3 }"));
     let said = dir.refused("study run s.toml --dry-run");
     assert!(said.contains("or { quick = …, full = … } of these"), "{said}");
