@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the functions that tests share fail the test too")]
 
 mod corruption;
+mod device;
 mod fixtures;
 mod generated;
+mod shim;
