@@ -63,7 +63,8 @@ pub(crate) struct Tunable;
 
 impl Pick for Tunable {
     fn has(name: &str) -> bool {
-        let is_of_saves = name.starts_with("checkpoint_") || name.starts_with("keep") || name == "drain_rate";
+        let is_of_saves =
+            name.starts_with("checkpoint_") || name.starts_with("keep") || ["drain_rate", "fail_every"].contains(&name);
         // Its runs have a length and a number of repeats of their own.
         let is_of_length = ["least_time", "interval"].contains(&name);
         // Data on an object store is not tuned.

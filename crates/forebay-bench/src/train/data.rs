@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, Source, Threads};
 use forebay_record::DatasetNote;
-use forebay_storage::{Requests, Routed, Storage, is_url};
+use forebay_storage::{Device, Requests, Routed, Storage, is_url};
 use forebay_train::Shape;
 use forebay_units::Fnv;
 
@@ -29,6 +29,8 @@ pub(super) struct TrainingData {
     pub(super) storage_description: String,
     /// The storage under test.
     storage: Option<Arc<dyn Storage>>,
+    /// The device below it, if this process emulates one.
+    device: Option<Arc<Device>>,
     spec: ImageSpec,
     change: ImageChange,
     batch: usize,
@@ -53,6 +55,7 @@ impl TrainingData {
             n_held_out,
             storage_description: String::new(),
             storage: None,
+            device: None,
             spec: spec_of(image),
             change: plan.settings.change(),
             batch: plan.settings.batch,
@@ -66,7 +69,8 @@ impl TrainingData {
     }
 
     pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.settings.reading(), plan.tier.as_ref(), &self.source, notes)?;
+        self.device = plan.tier.clone().map(Device::of);
+        let storage = supply::storage(plan.settings.reading(), self.device.as_ref(), &self.source, notes)?;
         self.storage_description = supply::describe_storage(storage.as_ref(), &self.source);
         self.source = self.source.with_storage(Arc::clone(&storage));
         self.storage = Some(storage);
@@ -76,6 +80,10 @@ impl TrainingData {
     /// Requests sent so far, if the data is on an object store.
     pub(super) fn requests(&self) -> Option<Requests> {
         self.storage.as_ref().filter(|_| self.is_remote())?.requests()
+    }
+
+    pub(super) fn device(&self) -> Option<&Arc<Device>> {
+        self.device.as_ref()
     }
 
     pub(super) fn is_remote(&self) -> bool {

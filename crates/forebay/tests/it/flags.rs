@@ -89,7 +89,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("man", &[include_str!("manual.rs")], 3),
         ("ingest", &INGEST, 40),
         ("probe", &PROBE, 17),
-        ("train", &TRAIN, 55),
+        ("train", &TRAIN, 56),
         ("trace", &[include_str!("trace.rs")], 3),
         ("tune", &TUNE, 34),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
