@@ -10,6 +10,28 @@ pub struct Flags {
     pub prefetch: usize,
 }
 
+/// How much longer a sample takes on a core when more cores work: they share caches, memory and sometimes execution units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crowding {
+    /// Threads on cores while the time of a sample was measured.
+    pub few: f64,
+    /// Threads on cores at which a sample takes `ratio` times as long.
+    pub many: f64,
+    pub ratio: f64,
+}
+
+impl Crowding {
+    /// Time of a sample with so many threads on cores over that with `few`, interpolated on logarithms.
+    fn cost(self, n: f64) -> f64 {
+        let Self { few, many, ratio } = self;
+        match n {
+            n if n <= few || many <= few => 1.0,
+            n if n >= many => ratio,
+            n => ratio.powf((n / few).ln() / (many / few).ln()),
+        }
+    }
+}
+
 /// A pipeline and its consumer in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -22,12 +44,16 @@ pub struct Case {
     pub storage: Option<Curve>,
     /// Seconds on a core per sample. Threads beyond the cores wait for one, which the simulation sees to.
     pub cpu_s: f64,
+    /// `None` where it takes no longer.
+    pub crowding: Option<Crowding>,
     /// Seconds that a thread with a sample waits for a core which other programs use.
     pub delay_s: f64,
     /// Relative costs of the samples in order, with mean 1; all the same when empty.
     pub weights: Vec<f64>,
     /// Fraction of a read's time that grows with the size of its sample.
     pub read_by_size: f64,
+    /// Batches that the consumer's device takes ahead of the one it computes, where batches are prepared ahead at all.
+    pub sent_ahead: usize,
     /// Seconds of the consumer per step, repeated as needed.
     pub step_s: Vec<f64>,
     /// Seconds between two steps: copies, checkpoints, bookkeeping.
@@ -46,9 +72,11 @@ impl Default for Case {
             cores: 1.0,
             storage: None,
             cpu_s: 0.0,
+            crowding: None,
             delay_s: 0.0,
             weights: Vec::new(),
             read_by_size: 0.0,
+            sent_ahead: 0,
             step_s: Vec::new(),
             between_s: 0.0,
             consumer_threads: 0,
@@ -74,6 +102,16 @@ impl Case {
         let steps: f64 = (0..self.steps.min(4_096) as usize).map(|i| self.step_s(i)).sum();
         let scale = self.steps as f64 / self.steps.clamp(1, 4_096) as f64;
         steps * scale + self.steps as f64 * self.between_s
+    }
+
+    /// Samples per second that all cores process.
+    pub(crate) fn cores_per_s(&self) -> f64 {
+        self.cores / (self.cpu_s * self.cost(self.cores))
+    }
+
+    /// Of a sample on a core when so many threads run, over that in the run.
+    pub(crate) fn cost(&self, n_running: f64) -> f64 {
+        self.crowding.map_or(1.0, |crowding| crowding.cost(n_running.min(self.cores)))
     }
 
     pub(crate) fn step_s(&self, step: usize) -> f64 {

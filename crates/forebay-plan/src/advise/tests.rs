@@ -1,8 +1,9 @@
 //! Cases with a known limit, and predictions that arithmetic gives too.
 
-use forebay_record::Taken;
+use forebay_record::{Level, Taken};
 
 use super::*;
+use crate::case::Crowding;
 use crate::curve::{Curve, Point};
 
 const FLAGS: Spelling = Spelling { threads: |n| format!("--threads {n}"), prefetch: |n| format!("--prefetch {n}") };
@@ -53,6 +54,28 @@ fn storage_that_gives_no_more_is_the_limit() {
     let case = case(disk(&[(1.0, 200.0), (8.0, 210.0), (32.0, 210.0)]));
     let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), &[], FLAGS);
     assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.is_bound), ("storage", "storage", true));
+}
+
+#[test]
+fn of_changes_that_help_the_one_that_costs_the_user_least_comes_first() {
+    let case = case(disk(&[(1.0, 200.0), (8.0, 210.0), (32.0, 210.0)]));
+    let other = |name: &'static str, effort, per_s| Alternative {
+        name,
+        advice: name.to_owned(),
+        effort,
+        setting: NewValue { setting: name.to_owned(), value: Level::Flag(true) },
+        storage: disk(&[(8.0, per_s)]),
+        cpu_s: case.cpu_s,
+        is_bound: false,
+    };
+    let all = [other("dataset", Effort::Reformat, 900.0), other("shuffle", Effort::Order, 600.0)];
+    let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), &all, FLAGS);
+    assert_eq!(limit.name, "storage");
+    let chain: Vec<&Lever> = std::iter::successors(Some(&lever), |lever| lever.runner_up.as_deref()).collect();
+    let names: Vec<&str> = chain.iter().map(|lever| lever.name.as_str()).collect();
+    assert_eq!(names, ["shuffle", "dataset", "storage"]);
+    assert!(chain[0].wall_s > 288.0 / 600.0 && chain[0].wall_s > chain[1].wall_s, "{:?}", chain[0]);
+    assert!(chain[1].wall_s > 288.0 / 900.0 && chain[1].wall_s > chain[2].wall_s, "{:?}", chain[1]);
 }
 
 #[test]
@@ -143,6 +166,30 @@ fn predictions_are_those_of_arithmetic() {
     let none = case(far()).predict(Flags { threads: 1, prefetch: 0 });
     assert!((none.wall_s - 18.0 * (16.0 * 0.005 + 0.010)).abs() < 1e-6, "{none:?}");
     assert!((none.wait_s - 18.0 * 16.0 * 0.005).abs() < 1e-6);
+}
+
+#[test]
+fn cores_that_share_their_memory_do_less_each() {
+    // 1.37 ms per photograph with one thread and 1.62 ms with sixteen, on 16 cores.
+    let crowding = Crowding { few: 1.0, many: 16.0, ratio: 1.62 / 1.37 };
+    let all = Case { batch: 64, steps: 32, cores: 16.0, cpu_s: 0.001_37, crowding: Some(crowding), ..Case::default() };
+    let rate = |threads| 32.0 * 64.0 / all.predict(Flags { threads, prefetch: 2 }).wall_s;
+    assert!((rate(1) - 730.0).abs() < 2.0, "{}", rate(1));
+    assert!((rate(16) / 9_876.0 - 1.0).abs() < 0.01, "{}", rate(16));
+    assert!((rate(4) / (4.0 * 730.0 / 1.0875) - 1.0).abs() < 0.01, "halfway on logarithms: {}", rate(4));
+    let Advice { limit, .. } = advise(&all, &run(&all, 16, 2), &[], FLAGS);
+    assert_eq!((limit.name.as_str(), limit.rates.unwrap().cores_per_s.unwrap().round()), ("decode", 9_877.0));
+}
+
+#[test]
+fn a_device_that_takes_a_batch_ahead_is_a_longer_queue() {
+    // Steps of 10 and 150 ms in turns, 80 ms of work per batch: three batches ahead absorb what two do not.
+    let uneven = Case { cpu_s: 0.010, step_s: vec![0.010, 0.010, 0.010, 0.290], ..case(None) };
+    let sent = Case { sent_ahead: 2, ..uneven.clone() };
+    let wall_s = |case: &Case, prefetch| case.predict(Flags { threads: 2, prefetch }).wall_s;
+    assert_eq!(wall_s(&sent, 1), wall_s(&uneven, 3));
+    assert!(wall_s(&sent, 1) < wall_s(&uneven, 1) - 0.1, "{} and {}", wall_s(&sent, 1), wall_s(&uneven, 1));
+    assert_eq!(wall_s(&sent, 0), wall_s(&uneven, 0), "without prefetch nothing is sent ahead");
 }
 
 #[test]
