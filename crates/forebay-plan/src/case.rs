@@ -10,6 +10,9 @@ pub struct Flags {
     pub prefetch: usize,
 }
 
+/// Spreads the delays of neighbouring samples evenly over their distribution.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
 /// How much longer a sample takes on a core when more cores work: they share caches, memory and sometimes execution units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crowding {
@@ -46,7 +49,7 @@ pub struct Case {
     pub cpu_s: f64,
     /// `None` where it takes no longer.
     pub crowding: Option<Crowding>,
-    /// Seconds that a thread with a sample waits for a core which other programs use.
+    /// Mean seconds that a thread with a sample waits for a core which other programs use.
     pub delay_s: f64,
     /// Relative costs of the samples in order, with mean 1; all the same when empty.
     pub weights: Vec<f64>,
@@ -91,6 +94,12 @@ impl Case {
         simulate(self, flags)
     }
 
+    /// The same run of samples that take another time on a core. A thread that runs for less time waits for cores of others less.
+    pub(crate) fn with_cpu_s(&self, cpu_s: f64) -> Self {
+        let delay_s = if self.cpu_s > 0.0 { self.delay_s * cpu_s / self.cpu_s } else { self.delay_s };
+        Self { cpu_s, delay_s, ..self.clone() }
+    }
+
     /// With the delay that makes up for what threads waited for cores, in seconds per sample, and did not wait for each other.
     pub fn delayed(self, flags: Flags, waited_s: f64) -> Self {
         let own_s = self.predict(flags).queued_s;
@@ -120,6 +129,12 @@ impl Case {
 
     pub(crate) fn weight(&self, sample: usize) -> f64 {
         if self.weights.is_empty() { 1.0 } else { self.weights[sample % self.weights.len()] }
+    }
+
+    /// Of a sample, exponential around the mean: a batch waits for the latest of its samples, which a mean alone would hide.
+    pub(crate) fn delay_s(&self, sample: usize) -> f64 {
+        let place = ((sample as f64 + 0.5) * GOLDEN).fract();
+        -self.delay_s * (1.0 - place).ln()
     }
 
     pub(crate) fn read_weight(&self, weight: f64) -> f64 {

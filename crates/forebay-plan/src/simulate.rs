@@ -47,7 +47,8 @@ enum Worker {
 impl Worker {
     /// With the bytes of a sample.
     fn has(case: &Case, sample: usize) -> Self {
-        if case.delay_s > 0.0 { Self::Queues { sample, left: case.delay_s } } else { Self::runs(case, sample) }
+        let left = case.delay_s(sample);
+        if left > 0.0 { Self::Queues { sample, left } } else { Self::runs(case, sample) }
     }
 
     fn runs(case: &Case, sample: usize) -> Self {

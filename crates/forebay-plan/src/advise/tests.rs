@@ -92,16 +92,46 @@ fn threads_that_wait_for_cores_of_others_are_told_from_slow_storage() {
     let busy = case(far()).delayed(flags, 0.010);
     assert!((busy.delay_s - 0.010).abs() < 1e-9, "one thread never waits for another: {}", busy.delay_s);
     let wall_s = busy.predict(flags).wall_s;
-    assert!(
-        (wall_s - (288.0 * 0.015 + 0.010)).abs() < 1e-6,
-        "4 ms in the storage, 10 ms for a core, 1 ms on it: {wall_s}"
-    );
+    assert!((wall_s / 4.330 - 1.0).abs() < 0.005, "4 ms in the storage, 10 ms for a core, 1 ms on it: {wall_s}");
     assert_eq!(advised(&busy, 1, 1).1, "threads", "more of them wait at the same time");
     let Advice { limit, lever } = advise(&busy, &run(&busy, 16, 4), &[], FLAGS);
     assert_eq!((limit.name.as_str(), lever.name.as_str()), ("cores", "cores"), "{limit:?} {lever:?}");
     assert!(limit.evidence.iter().any(|fact| fact.contains("waited 10.0 ms for a core")), "{limit:?}");
     let saturated = Case { storage: disk(&[(1.0, 250.0), (4.0, 1_000.0), (32.0, 1_000.0)]), ..busy };
     assert_eq!(advised(&saturated, 4, 2).0, "cores", "the storage gives no more");
+}
+
+#[test]
+fn a_batch_waits_for_the_latest_of_its_samples() {
+    // On two cores beside other programs, lustre, no prefetch: 0.449 s were measured with 16 threads. A mean delay gives 0.372 s.
+    let storage = disk(&[(1.0, 248.6), (64.0, 15_698.0)]);
+    let measured = Case { steps: 20, cpu_s: 0.000_24, step_s: vec![0.010_5], ..case(storage) };
+    let busy = measured.delayed(Flags { threads: 1, prefetch: 0 }, 0.001_72);
+    let one = busy.predict(Flags { threads: 1, prefetch: 0 }).wall_s;
+    assert!((one / 2.144 - 1.0).abs() < 0.05, "{one}");
+    let sixteen = busy.predict(Flags { threads: 16, prefetch: 0 }).wall_s;
+    assert!((sixteen / 0.449 - 1.0).abs() < 0.10, "{sixteen}");
+}
+
+#[test]
+fn samples_that_are_decoded_beforehand_wait_for_cores_less() {
+    // Photographs on two cores beside other programs took 0.885 s; as tensors, 0.289 s. With the same delay, 0.797 s were predicted.
+    let flags = Flags { threads: 4, prefetch: 2 };
+    let photographs = Case { steps: 20, cpu_s: 0.000_79, step_s: vec![0.010_5], ..case(None) };
+    let busy = photographs.delayed(flags, 0.009_06);
+    let tensor = Alternative {
+        name: "pack",
+        advice: String::new(),
+        effort: Effort::Reformat,
+        setting: NewValue { setting: NewValue::DATASET.to_owned(), value: Level::Text("tensor".to_owned()) },
+        storage: None,
+        cpu_s: 0.000_10,
+        is_bound: false,
+    };
+    let Advice { lever, .. } = advise(&busy, &run(&busy, 4, 2), &[tensor], FLAGS);
+    let mut chain = std::iter::successors(Some(&lever), |lever| lever.runner_up.as_deref());
+    let packed = chain.find(|lever| lever.name == "pack").unwrap();
+    assert!((0.21..0.30).contains(&packed.wall_s), "{packed:?}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn shards_are_read_in_order_only_where_that_is_allowed() {
     let kept = record_of(&dir, flags);
     assert_eq!(shuffled(&kept), None, "{kept}");
     assert!(kept["notes"].to_string().contains("it changes the order of the samples; --reorder tries it"), "{kept}");
-    let refused = dir.refused("tune set --accelerator emulated:1ms --reorder");
+    let refused = dir.refused("tune set --accelerator emulated:1ms --batch 4 --reorder");
     assert!(refused.contains("only TFRecord, tar and tensor shards"), "{refused}");
 }
 
