@@ -20,6 +20,27 @@ pub struct Sample<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a [`Map`] takes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants {
+    /// The image in it; a record without one fails with an error that lists its contents.
+    Image,
+    /// The image in it, or else the whole record.
+    Any,
+    /// The whole record: the payload of a TFRecord frame, all files of a tar sample with their headers.
+    Whole,
+}
+
+/// A sample that is mapped together with others.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub sample: Sample<'a>,
+    /// Its slot in the batch.
+    pub slot: &'a mut [u8],
+    /// What became of it; `Ok` at first.
+    pub outcome: Result<(), SampleError>,
+}
+
 /// The processing of every sample. Shared by all threads; mutable state belongs in the [`MapWorker`].
 pub trait Map: Send + Sync {
     /// Bytes per sample in a batch; bytes per slot if samples share slots.
@@ -27,15 +48,19 @@ pub trait Map: Send + Sync {
 
     fn worker(&self) -> Box<dyn MapWorker>;
 
-    /// Whether the map needs images. If so, records without an image fail with an error that lists their contents;
-    /// otherwise they are passed whole.
-    fn wants_images(&self) -> bool {
-        false
+    /// What a sample's bytes are to be.
+    fn wants(&self) -> Wants {
+        Wants::Any
     }
 
     /// Whether a sample differs between epochs; finished samples must then not be cached.
     fn varies(&self) -> bool {
         false
+    }
+
+    /// How many samples a worker maps together at best. More take longer until the first is ready.
+    fn group(&self) -> usize {
+        1
     }
 
     /// A text that identifies the processing, to recognise finished samples in a cache file; without one, finished
@@ -49,6 +74,14 @@ pub trait MapWorker: Send {
     /// # Errors
     /// Anything that makes the sample unusable. A panic counts as an error of the sample.
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError>;
+
+    /// Maps several samples. Called instead of [`map`](Self::map) if [`Map::group`] is above 1; the number of samples may
+    /// then be anything from 1 on. A panic counts as an error of each sample.
+    fn map_group(&mut self, jobs: &mut [Job<'_>], watch: &mut Stopwatch) {
+        for job in jobs {
+            job.outcome = self.map(job.sample, job.slot, watch);
+        }
+    }
 
     /// Bytes that the map itself moved from storage since the last call.
     fn take_moved(&mut self) -> u64 {
@@ -68,8 +101,8 @@ impl Map for DecodeImage {
         Box::new(ImageDecoder::new(self.0))
     }
 
-    fn wants_images(&self) -> bool {
-        true
+    fn wants(&self) -> Wants {
+        Wants::Image
     }
 
     fn description(&self) -> Option<String> {
