@@ -118,6 +118,23 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// The usual shuffle of shards that are read in order.
+    pub(crate) const WINDOW: Shuffle = Shuffle::Window(USUAL_WINDOW);
+
+    /// Whether shards are read in large blocks.
+    pub(crate) fn is_streamed(&self) -> bool {
+        !matches!(self.shuffle, None | Some(Shuffle::Full))
+    }
+
+    /// The same requests without a window, whose first samples would wait for all of it.
+    pub(crate) fn without_window(self) -> Self {
+        let interleave = self.interleave.or(Some(USUAL_INTERLEAVE));
+        match self.shuffle {
+            Some(Shuffle::Window(_)) => Self { shuffle: Some(Shuffle::Shards), interleave, ..self },
+            _ => self,
+        }
+    }
+
     /// # Errors
     /// If the shards are to be interleaved in an order that has none.
     pub(crate) fn check(&self) -> Result<(), Refused> {
@@ -155,10 +172,7 @@ impl Order {
 
     /// Reads shards in large blocks where the order has neighbours follow each other soon.
     pub(crate) fn read(&self, mapped: Mapped) -> Mapped {
-        match self.shuffle {
-            None | Some(Shuffle::Full) => mapped,
-            Some(_) => mapped.read_blocks(BLOCK),
-        }
+        if self.is_streamed() { mapped.read_blocks(BLOCK) } else { mapped }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, Source, Threads};
 use forebay_record::DatasetNote;
-use forebay_storage::{Device, Requests, Routed, Storage, is_url};
+use forebay_storage::{Device, Mode, Requests, Routed, Storage, files, is_url};
 use forebay_train::Shape;
 use forebay_units::Fnv;
 
@@ -16,6 +16,8 @@ use crate::supply::{self, ImageChange, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
+/// Of samples that nobody trains on.
+const SMALL_BATCH: usize = 4;
 /// Passes over the data that the tuner may use.
 const TUNING_EPOCHS: u64 = 100;
 
@@ -170,6 +172,13 @@ impl TrainingData {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
         self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
+    }
+
+    /// A few samples from memory again and again, as fast as so many threads make them.
+    pub(super) fn again(&self, threads: usize, n: u64) -> Batched {
+        let source = self.source.clone().with_storage(files(Mode::Buffered, None));
+        let dataset = Dataset::new(source).take(n).repeat_forever();
+        self.made(dataset, self.change, Threads::Fixed(threads), SMALL_BATCH).prefetch(threads)
     }
 
     /// The held-out samples, or all of another dataset.

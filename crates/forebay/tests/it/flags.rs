@@ -91,7 +91,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("probe", &PROBE, 17),
         ("train", &TRAIN, 56),
         ("trace", &[include_str!("trace.rs")], 3),
-        ("tune", &TUNE, 34),
+        ("tune", &TUNE, 48),
         ("watch", &[include_str!("watch.rs"), include_str!("watch_command.rs")], 4),
         ("report", &[include_str!("report_page.rs"), include_str!("report_dlio.rs")], 6),
         ("tier up", &[include_str!("tier.rs"), include_str!("tier_kernel.rs")], 7),
