@@ -70,13 +70,14 @@ pub use shaped::{Device, Profile, Shaped};
 
 /// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
-    files_and_objects(mode, tier, Reading::default())
+    let device = tier.map(|profile| Device::of(profile.clone()));
+    files_and_objects(mode, device.as_ref(), Reading::default())
 }
 
-/// Like [`files`]; says how objects are read ahead.
-pub fn files_and_objects(mode: Mode, tier: Option<&Profile>, reading: Reading) -> Arc<dyn Storage> {
-    match tier {
-        Some(profile) => Arc::new(Shaped::new(Local::new(mode), profile.clone())),
+/// Like [`files`], on a device that others may use too; says how objects are read ahead.
+pub fn files_and_objects(mode: Mode, device: Option<&Arc<Device>>, reading: Reading) -> Arc<dyn Storage> {
+    match device {
+        Some(device) => Arc::new(Shaped::on(Local::new(mode), Arc::clone(device))),
         None => Arc::new(Routed::new(mode, reading)),
     }
 }
