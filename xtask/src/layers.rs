@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-testing", &[]),
     ("forebay-units", &[]),
     ("forebay-jpeg", &[]),
+    ("forebay-decode", &["jpeg", "format", "pipeline"]),
     ("forebay-storage", &["units"]),
     ("forebay-format", &["units", "jpeg"]),
     ("forebay-record", &["units"]),

@@ -74,7 +74,7 @@ impl Decoder {
         let mut headers = Headers::new(data, scale)?;
         let scan = first_scan(&mut headers, data)?;
         let frame = headers.frame.take().ok_or_else(|| Error::corrupt(scan.offset, "a frame header", "none"))?;
-        self.check_size(&frame, data.len())?;
+        check_size(&self.limits, &frame, data.len())?;
         headers.frame = Some(frame.clone());
         let info = info(&headers)?;
         let n_bytes = 3 * frame.output.0 * frame.output.1;
@@ -95,24 +95,6 @@ impl Decoder {
         // SAFETY: `Output` has written every row of the image, which is the first `n_bytes` of the capacity.
         unsafe { out.set_len(n_bytes) };
         Ok(info)
-    }
-
-    /// Refuses images that are too large, and images whose data is shorter than the shortest possible codes.
-    fn check_size(&self, frame: &Frame, n_bytes: usize) -> Result<(), Error> {
-        if (frame.width * frame.height) as u64 > self.limits.max_pixels {
-            let (width, height) = (frame.width as u32, frame.height as u32);
-            return Err(Error::TooLarge { width, height, max_pixels: self.limits.max_pixels });
-        }
-        // A block takes one bit for its DC difference, and one for its end unless another scan sends the rest.
-        let n_bits = match frame.process {
-            Process::Sequential => 2,
-            Process::Progressive => 1,
-        };
-        let n_blocks: usize = frame.components.iter().map(|c| c.blocks.0 * c.blocks.1).sum();
-        if n_blocks * n_bits > n_bytes * 8 {
-            return Err(Error::Truncated { offset: n_bytes });
-        }
-        Ok(())
     }
 
     fn decode_sequential(
@@ -157,7 +139,25 @@ impl Decoder {
     }
 }
 
-fn first_scan(headers: &mut Headers, data: &[u8]) -> Result<Scan, Error> {
+/// Refuses images that are too large, and images whose data is shorter than the shortest possible codes.
+pub(crate) fn check_size(limits: &Limits, frame: &Frame, n_bytes: usize) -> Result<(), Error> {
+    if (frame.width * frame.height) as u64 > limits.max_pixels {
+        let (width, height) = (frame.width as u32, frame.height as u32);
+        return Err(Error::TooLarge { width, height, max_pixels: limits.max_pixels });
+    }
+    // A block takes one bit for its DC difference, and one for its end unless another scan sends the rest.
+    let n_bits = match frame.process {
+        Process::Sequential => 2,
+        Process::Progressive => 1,
+    };
+    let n_blocks: usize = frame.components.iter().map(|c| c.blocks.0 * c.blocks.1).sum();
+    if n_blocks * n_bits > n_bytes * 8 {
+        return Err(Error::Truncated { offset: n_bytes });
+    }
+    Ok(())
+}
+
+pub(crate) fn first_scan(headers: &mut Headers, data: &[u8]) -> Result<Scan, Error> {
     match headers.advance(data)? {
         Stop::Scan(scan) => Ok(scan),
         Stop::EndOfImage => Err(Error::corrupt(headers.pos, "a scan", "the end of the image")),
@@ -165,7 +165,7 @@ fn first_scan(headers: &mut Headers, data: &[u8]) -> Result<Scan, Error> {
     }
 }
 
-fn info(headers: &Headers) -> Result<Info, Error> {
+pub(crate) fn info(headers: &Headers) -> Result<Info, Error> {
     let frame = headers.frame.as_ref().ok_or_else(|| Error::corrupt(headers.pos, "a frame header", "none"))?;
     Ok(Info {
         width: frame.width as u32,

@@ -112,6 +112,25 @@ impl CodeSpec {
             (code, length, symbol)
         })
     }
+
+    pub(crate) fn symbols(&self) -> &[u8; 256] {
+        &self.symbols
+    }
+
+    /// Per length, the first 16-bit window that is not a code of at most that length, and the offset from a code to the
+    /// index of its symbol.
+    pub(crate) fn bounds(&self) -> ([u32; 17], [i32; 17]) {
+        let (mut limits, mut offsets) = ([0; 17], [0; 17]);
+        for (i, (code, length, _)) in self.codes().enumerate() {
+            offsets[length as usize] = i as i32 - code as i32;
+            limits[length as usize] = (code + 1) << (16 - length);
+        }
+        // A length without codes has the limit of the next shorter length.
+        for length in 1..17 {
+            limits[length] = limits[length].max(limits[length - 1]);
+        }
+        (limits, offsets)
+    }
 }
 
 /// A decoding table, kept between images because most files use the same few codes.
@@ -119,9 +138,8 @@ impl CodeSpec {
 pub(crate) struct Table {
     spec: Option<CodeSpec>,
     fast: Box<[Entry; 1 << FAST_BITS]>,
-    /// Per length, the first 16-bit window that is not a code of at most that length.
+    /// See [`CodeSpec::bounds`].
     limits: [u32; 17],
-    /// Per length, the offset from a code to the index of its symbol.
     offsets: [i32; 17],
 }
 
@@ -147,19 +165,12 @@ impl Table {
 
     fn build(&mut self, spec: &CodeSpec, is_ac: bool) {
         self.fast.fill(Entry::SLOW);
-        self.limits = [0; 17];
-        self.offsets = [0; 17];
-        for (i, (code, length, symbol)) in spec.codes().enumerate() {
-            self.offsets[length as usize] = i as i32 - code as i32;
-            self.limits[length as usize] = (code + 1) << (16 - length);
+        (self.limits, self.offsets) = spec.bounds();
+        for (code, length, symbol) in spec.codes() {
             if length <= FAST_BITS {
                 let window = (code << (FAST_BITS - length)) as usize;
                 self.fast[window..window + (1 << (FAST_BITS - length))].fill(entry(length, symbol, is_ac));
             }
-        }
-        // A length without codes has the limit of the next shorter length.
-        for length in 1..17 {
-            self.limits[length] = self.limits[length].max(self.limits[length - 1]);
         }
     }
 

@@ -30,6 +30,7 @@ mod buffered;
 mod coefficients;
 mod color;
 mod decoder;
+pub mod device;
 mod entropy;
 mod error;
 mod exif;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::Error;
 use crate::baseline::Codes;
 use crate::frame::Frame;
-use crate::huffman::Table;
+use crate::huffman::{CodeSpec, Table};
 use crate::marker::{Headers, ScanComponent};
 use crate::pairs::PairTable;
 use crate::sequential::Coding;
@@ -35,16 +35,14 @@ impl Tables {
         (offset, n_bytes): (usize, usize),
     ) -> Result<(), Error> {
         // Only the sequential process has default tables, and it needs both.
-        let fallback = |is_ac: bool, number: usize| {
-            (needs_dc && needs_ac).then(|| standard::spec(is_ac, number)).flatten().map(Cow::Owned)
-        };
+        let has_default = needs_dc && needs_ac;
         let missing = || Error::corrupt(offset, "the Huffman tables of the scan", "an undefined table");
         if needs_dc {
-            let spec = headers.dc[c.dc].as_ref().map(Cow::Borrowed).or_else(|| fallback(false, c.dc));
+            let spec = spec_of(headers, c.dc, false, has_default);
             self.dc[c.dc].set(spec.ok_or_else(missing)?.as_ref(), false);
         }
         if needs_ac {
-            let spec = headers.ac[c.ac].as_ref().map(Cow::Borrowed).or_else(|| fallback(true, c.ac));
+            let spec = spec_of(headers, c.ac, true, has_default);
             self.ac[c.ac].set(spec.ok_or_else(missing)?.as_ref(), true);
         }
         if needs_dc && needs_ac {
@@ -74,6 +72,13 @@ impl Tables {
         let quant = quant_of(headers, frame, c.index, offset)?;
         Ok(Coding { codes: self.codes(c), quant })
     }
+}
+
+/// A code as defined so far, or the standard's.
+pub(crate) fn spec_of(headers: &Headers, number: usize, is_ac: bool, has_default: bool) -> Option<Cow<'_, CodeSpec>> {
+    let defined = if is_ac { &headers.ac[number] } else { &headers.dc[number] };
+    let default = || has_default.then(|| standard::spec(is_ac, number)).flatten().map(Cow::Owned);
+    defined.as_ref().map(Cow::Borrowed).or_else(default)
 }
 
 /// The quantisation table of a component as defined so far.

@@ -77,10 +77,16 @@ impl Work {
         Self {
             // A decoder that waits for bytes waits for the storage; a reader that waits for a decoder, for decoding.
             storage: sum(&[Activity::Opening, Activity::Reading, Activity::WaitingForBytes]),
-            decode: sum(&[Activity::Decoding, Activity::Resizing, Activity::WaitingForDecoder]),
+            decode: sum(&[
+                Activity::Decoding,
+                Activity::DecodingOnGpu,
+                Activity::Resizing,
+                Activity::WaitingForDecoder,
+            ]),
             order: sum(&[Activity::WaitingForSlot]),
             preprocess: sum(&[Activity::Preprocessing]),
             reading: sum(&[Activity::Opening, Activity::Reading]),
+            // On a core: a thread that waits for the GPU needs none.
             decoding: sum(&[Activity::Decoding, Activity::Resizing]),
         }
     }

@@ -105,7 +105,7 @@ impl Batches {
             clock,
             ledgers: (0..pool.claiming + pool.decoders).map(|_| Arc::new(Ledger::new(started_ns))).collect(),
             deterministic: mapped.deterministic,
-            claim_size: ClaimSize { samples: claim_samples(&source), sharers: pool.claiming },
+            claim_size: ClaimSize { samples: claim_samples(&source).max(mapped.map.group()), sharers: pool.claiming },
             first_position: position,
             epoch_len: mapped.dataset.chain.repeated(),
             made: made.clone(),

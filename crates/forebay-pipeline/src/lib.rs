@@ -56,7 +56,7 @@ pub use exec::activity::{Activity, Stopwatch, Times};
 pub use exec::roster::Scheduled;
 pub use exec::tuner::Tuning;
 pub use iterator::Batches;
-pub use map::{DecodeImage, Map, MapWorker, ReadOnly, Sample, TakePixels};
+pub use map::{DecodeImage, Job, Map, MapWorker, ReadOnly, Sample, TakePixels};
 pub use source::{Damaged, NO_LABEL, PixelShape, Source};
 pub use stage_cache::CacheAt;
 pub use state::State;

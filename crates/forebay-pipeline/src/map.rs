@@ -20,6 +20,16 @@ pub struct Sample<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A sample that is mapped together with others.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub sample: Sample<'a>,
+    /// Its slot in the batch.
+    pub slot: &'a mut [u8],
+    /// What became of it; `Ok` at first.
+    pub outcome: Result<(), SampleError>,
+}
+
 /// The processing of every sample. Shared by all threads; mutable state belongs in the [`MapWorker`].
 pub trait Map: Send + Sync {
     /// Bytes per sample in a batch; bytes per slot if samples share slots.
@@ -38,6 +48,11 @@ pub trait Map: Send + Sync {
         false
     }
 
+    /// How many samples a worker maps together at best. More take longer until the first is ready.
+    fn group(&self) -> usize {
+        1
+    }
+
     /// A text that identifies the processing, to recognise finished samples in a cache file; without one, finished
     /// samples are not kept in files.
     fn description(&self) -> Option<String>;
@@ -49,6 +64,14 @@ pub trait MapWorker: Send {
     /// # Errors
     /// Anything that makes the sample unusable. A panic counts as an error of the sample.
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError>;
+
+    /// Maps several samples. Called instead of [`map`](Self::map) if [`Map::group`] is above 1; the number of samples may
+    /// then be anything from 1 on. A panic counts as an error of each sample.
+    fn map_group(&mut self, jobs: &mut [Job<'_>], watch: &mut Stopwatch) {
+        for job in jobs {
+            job.outcome = self.map(job.sample, job.slot, watch);
+        }
+    }
 
     /// Bytes that the map itself moved from storage since the last call.
     fn take_moved(&mut self) -> u64 {

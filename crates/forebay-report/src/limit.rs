@@ -58,7 +58,7 @@ const BUSY: f64 = 0.85;
 pub(crate) fn limit(cell: &IngestCell, n_cores: u64) -> Limit {
     let sum = |names: &[&str]| -> f64 { names.iter().filter_map(|name| cell.worker_time.get(*name)).sum() };
     let storage = sum(&["opening", "reading", "waiting_for_bytes"]);
-    let decoding = sum(&["decoding", "resizing"]);
+    let decoding = sum(&["decoding", "decoding_on_gpu", "resizing"]);
     let cores_busy = cell.cpu_s_per_1000 * cell.images_per_s / 1000.0;
     let from_memory = cell.medium.cache == Some(CacheState::Warm) && cell.medium.tier.is_none();
     if cell.read_only {

@@ -52,6 +52,7 @@ pub(crate) const ACTIVITIES: &[(&str, &str, &str)] = &[
     ("opening", "open", "a-open"),
     ("reading", "read", "a-read"),
     ("decoding", "decode", "a-decode"),
+    ("decoding_on_gpu", "decode on GPU", "a-compute"),
     ("resizing", "resize", "a-resize"),
     ("preprocessing", "preprocess", "a-other"),
     ("waiting_for_bytes", "wait for bytes", "a-wait1"),

@@ -254,16 +254,22 @@ proptest! {
         let whole: Vec<_> = Entries::new(&bytes[..cut]).map_while(Result::ok).collect();
         prop_assert!(whole.iter().zip(&files).all(|(entry, file)| entry.path == file.0.as_bytes() && entry.data == file.1));
     }
+}
 
-    #[test]
-    fn any_flipped_bit_of_a_header_is_detected(bit in 0..512 * 8_usize) {
-        let whole = archive(&files(&["a.jpg"]));
-        let digits = |bytes: &[u8]| String::from_utf8_lossy(&bytes[148..156]).trim_matches(['\0', ' ', '0']).to_owned();
+#[test]
+fn any_flipped_bit_of_a_header_is_detected() {
+    let whole = archive(&files(&["a.jpg"]));
+    let digits = |bytes: &[u8]| {
+        let digits =
+            bytes[148..156].iter().skip_while(|byte| b" 0".contains(byte)).take_while(|byte| !b"\0 ".contains(byte));
+        digits.copied().collect::<Vec<u8>>()
+    };
+    for bit in 0..512 * 8 {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        // NUL and space end a number alike, and a zero before it may be a space: there alone a flip leaves the checksum's
-        // value as it was.
+        // NUL and space end a number alike, nothing after them is read, and a zero before it may be a space: there alone a
+        // flip leaves the checksum's value as it was.
         let benign = (148..156).contains(&(bit / 8)) && digits(&bytes) == digits(&whole);
-        prop_assert!(read(&bytes).is_err() || benign, "bit {}", bit);
+        assert!(read(&bytes).is_err() || benign, "bit {bit}");
     }
 }

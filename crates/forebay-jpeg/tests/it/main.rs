@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "the functions that tests share fail the test too")]
 
 mod corruption;
+mod device;
 mod fixtures;
 mod generated;

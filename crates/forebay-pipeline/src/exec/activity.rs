@@ -19,6 +19,8 @@ pub enum Activity {
     Reading,
     /// Checking and decoding a sample, or running the user's function.
     Decoding,
+    /// Waiting for a GPU that decodes, resizes and augments samples.
+    DecodingOnGpu,
     Resizing,
     /// Sleeping for the time that a workload specifies as processing time of a sample.
     Preprocessing,
@@ -33,10 +35,11 @@ pub enum Activity {
 
 impl Activity {
     /// All activities, in the order in which a sample passes them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Opening,
         Self::Reading,
         Self::Decoding,
+        Self::DecodingOnGpu,
         Self::Resizing,
         Self::Preprocessing,
         Self::WaitingForSlot,
@@ -51,6 +54,7 @@ impl Activity {
             Self::Opening => "opening",
             Self::Reading => "reading",
             Self::Decoding => "decoding",
+            Self::DecodingOnGpu => "decoding_on_gpu",
             Self::Resizing => "resizing",
             Self::Preprocessing => "preprocessing",
             Self::WaitingForSlot => "waiting_for_slot",
@@ -75,9 +79,10 @@ impl Times {
         self.0.iter().sum()
     }
 
-    /// Seconds by name, for records. Preprocessing is included only if there was any.
+    /// Seconds by name, for records. Preprocessing and decoding on a GPU are included only if there was any.
     pub fn seconds(&self) -> BTreeMap<String, f64> {
-        let is_named = |a: &&Activity| **a != Activity::Preprocessing || self.ns(**a) > 0;
+        let is_rare = |a: Activity| matches!(a, Activity::Preprocessing | Activity::DecodingOnGpu);
+        let is_named = |a: &&Activity| !is_rare(**a) || self.ns(**a) > 0;
         Activity::ALL.iter().filter(is_named).map(|a| (a.name().to_owned(), self.ns(*a) as f64 / 1e9)).collect()
     }
 

@@ -59,6 +59,8 @@ impl Roster {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
+        // The kernel counts a running thread only at its next tick; giving up the core brings the count up to date.
+        std::thread::yield_now();
         let own = of_thread(self.thread);
         let mut register = self.roster.lock();
         register.threads.retain(|thread| *thread != self.thread);

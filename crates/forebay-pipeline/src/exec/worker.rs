@@ -13,8 +13,8 @@ use super::dispatch::{Claim, ClaimSize, Dispatch};
 use super::fetch::{Fetcher, Parcel};
 use super::roster::Roster;
 use crate::error::SampleError;
-use crate::map::{Map, MapWorker, Sample};
-use crate::source::Source;
+use crate::map::{Job, Map, MapWorker, Sample};
+use crate::source::{Content, Source};
 use crate::stage_cache::Cache;
 
 /// State shared by all threads of an iterator.
@@ -49,14 +49,14 @@ impl Shared {
 
     /// Makes and publishes all samples of the parcel.
     fn make_all(&self, parcel: &Parcel, worker: &mut Box<dyn MapWorker>, scratch: &mut Buffer, watch: &mut Stopwatch) {
+        if self.map.group() > 1 {
+            return self.make_group(parcel, worker, scratch, watch);
+        }
         for (i, sample) in parcel.claim.samples.iter().enumerate() {
             if self.dispatch.is_closed() {
                 return;
             }
-            let slot = match self.deterministic {
-                true => parcel.claim.first_slot + i as u64,
-                false => self.dispatch.next_slot(),
-            };
+            let slot = self.slot_of(parcel, i);
             // SAFETY: this worker holds the claim on the slot, and finishes it only below.
             let memory = unsafe { self.dispatch.ring.slot_mut(slot) };
             let outcome = match self.recall(*sample, memory, scratch) {
@@ -69,6 +69,78 @@ impl Shared {
             };
             self.dispatch.finish(slot, *sample, outcome, &self.source.index);
         }
+    }
+
+    /// The same, for a map that takes several samples at a time.
+    fn make_group(
+        &self,
+        parcel: &Parcel,
+        worker: &mut Box<dyn MapWorker>,
+        scratch: &mut Buffer,
+        watch: &mut Stopwatch,
+    ) {
+        let (mut jobs, mut slots) = (Vec::with_capacity(parcel.claim.samples.len()), Vec::new());
+        watch.enter(Activity::Decoding);
+        for (i, sample) in parcel.claim.samples.iter().enumerate() {
+            if self.dispatch.is_closed() {
+                return;
+            }
+            let slot = self.slot_of(parcel, i);
+            // SAFETY: as in `make_all`; each slot has one job.
+            let memory = unsafe { self.dispatch.ring.slot_mut(slot) };
+            let outcome = match self.recall(*sample, memory, scratch) {
+                Some(outcome) => outcome,
+                None => match parcel.bytes(i).and_then(|stored| self.content(*sample, stored)) {
+                    Err(error) => Err(error),
+                    Ok(content) => {
+                        let epoch = self.epoch_of(self.first_position + parcel.claim.first_slot + i as u64);
+                        let sample = Sample { index: *sample, epoch, label: content.label, bytes: content.bytes };
+                        jobs.push(Job { sample, slot: memory, outcome: Ok(()) });
+                        slots.push(slot);
+                        continue;
+                    }
+                },
+            };
+            self.dispatch.finish(slot, *sample, outcome, &self.source.index);
+        }
+        if jobs.is_empty() {
+            return;
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| worker.map_group(&mut jobs, watch)));
+        self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);
+        let panic = outcome.err().map(|panic| message_of(panic.as_ref()));
+        if panic.is_some() {
+            *worker = self.map.worker();
+        }
+        for (Job { sample, slot: memory, outcome }, slot) in jobs.into_iter().zip(slots) {
+            let outcome = match &panic {
+                Some(message) => Err(SampleError::Panicked(message.clone())),
+                None => outcome.map(|()| self.keep(sample.index, sample.label, memory, scratch)),
+            };
+            self.dispatch.finish(slot, sample.index, outcome, &self.source.index);
+        }
+    }
+
+    fn slot_of(&self, parcel: &Parcel, i: usize) -> u64 {
+        match self.deterministic {
+            true => parcel.claim.first_slot + i as u64,
+            false => self.dispatch.next_slot(),
+        }
+    }
+
+    fn content<'a>(&'a self, sample: u32, stored: &'a [u8]) -> Result<Content<'a>, SampleError> {
+        self.source.index.unpack(sample, stored, self.map.wants_images())
+    }
+
+    /// Stores a finished sample if there is a cache for it. Returns its label.
+    fn keep(&self, index: u32, label: i64, slot: &[u8], scratch: &mut Buffer) -> i64 {
+        if let Some(made) = &self.made {
+            scratch.resize(8 + slot.len());
+            scratch.as_mut_slice()[..8].copy_from_slice(&label.to_le_bytes());
+            scratch.as_mut_slice()[8..].copy_from_slice(slot);
+            made.put(index, scratch.as_slice());
+        }
+        label
     }
 
     /// The cached finished sample; its label is stored in front of it.
@@ -100,7 +172,7 @@ impl Shared {
         watch: &mut Stopwatch,
     ) -> Result<i64, SampleError> {
         watch.enter(Activity::Decoding);
-        let content = self.source.index.unpack(index, stored?, self.map.wants_images())?;
+        let content = self.content(index, stored?)?;
         let sample = Sample { index, epoch, label: content.label, bytes: content.bytes };
         let outcome = catch_unwind(AssertUnwindSafe(|| worker.map(sample, slot, watch)));
         self.dispatch.bytes_read.fetch_add(worker.take_moved(), Ordering::Relaxed);
@@ -112,13 +184,7 @@ impl Shared {
                 return Err(SampleError::Panicked(message_of(panic.as_ref())));
             }
         }
-        if let Some(made) = &self.made {
-            scratch.resize(8 + slot.len());
-            scratch.as_mut_slice()[..8].copy_from_slice(&content.label.to_le_bytes());
-            scratch.as_mut_slice()[8..].copy_from_slice(slot);
-            made.put(index, scratch.as_slice());
-        }
-        Ok(content.label)
+        Ok(self.keep(index, content.label, slot, scratch))
     }
 }
 

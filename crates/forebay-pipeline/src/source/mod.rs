@@ -16,6 +16,7 @@ mod unpack;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+pub(crate) use unpack::Content;
 
 use forebay_format::example::{KeyNames, Keys};
 use forebay_format::tfrecord::Compression;

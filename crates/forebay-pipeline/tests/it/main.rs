@@ -3,6 +3,7 @@
 
 mod cache;
 mod errors;
+mod groups;
 mod limits;
 mod order;
 mod resume;
