@@ -58,8 +58,8 @@ fn epochs(n_objects: usize, n_epochs: usize) -> Vec<usize> {
 fn read(server: &S3Server, objects: &Objects, order: &[usize], per: usize) -> Vec<usize> {
     let owned = order.to_vec();
     let reads = || -> Reads { Box::new(owned.clone().into_iter().map(|n| NextRead { path: url(n), range: None })) };
-    let ahead = objects.read_ahead(&reads, u64::MAX, 4).unwrap();
     let (mut buffer, mut before, mut found) = (Buffer::default(), n_gets(server), Vec::new());
+    let ahead = objects.read_ahead(&reads, u64::MAX, 4).unwrap();
     for part in order.chunks(per) {
         for n in part {
             ahead.storage.open(&url(*n)).unwrap().read_all(&mut buffer).unwrap();
@@ -98,13 +98,18 @@ fn walk(dir: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_cache_of_everything_leaves_nothing_to_request_for_the_next_run() {
     let (server, folder) = (store(50), tempfile::tempdir().unwrap());
-    let first = objects(&server, folder.path(), 100);
-    assert_eq!([50, 0], [0, 1].map(|_| read(&server, &first, &epochs(50, 1), 50)[0]));
-    drop(first);
+    assert_eq!(read(&server, &objects(&server, folder.path(), 100), &epochs(50, 2), 50), [50, 0]);
     let again = objects(&server, folder.path(), 100);
     assert_eq!(read(&server, &again, &epochs(50, 1), 50), [0]);
     assert_eq!(again.requests().unwrap().cache.read, 50);
     assert!(again.description_of(Path::new("s3://b/set")).ends_with(&format!("cached in {}", folder.path().display())));
+}
+
+#[test]
+fn data_smaller_than_the_memory_for_reads_ahead_is_fetched_once() {
+    let (server, folder) = (store(8), tempfile::tempdir().unwrap());
+    let objects = objects(&server, folder.path(), 100);
+    assert_eq!(read(&server, &objects, &epochs(8, 4), 8), [8, 0, 0, 0], "ten objects may be requested ahead");
 }
 
 #[test]
@@ -175,5 +180,6 @@ fn a_full_disk_costs_the_cache_and_not_the_reads() {
         std::fs::write(&folder, b"").unwrap();
     }
     assert_eq!(read(&server, &objects, &epochs(20, 2), 40), [40]);
-    assert_eq!(objects.requests().unwrap().cache.unwritten, 40);
+    let counts = objects.requests().unwrap().cache;
+    assert!(counts.kept == 0 && counts.unwritten >= 20, "{counts:?}");
 }

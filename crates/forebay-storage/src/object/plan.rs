@@ -6,6 +6,7 @@
 //! then the mean of those before it counts.
 
 use std::collections::{HashMap, VecDeque};
+use std::iter::Peekable;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,7 @@ pub(super) struct Taken {
 }
 
 pub(super) struct Plan {
-    reads: Reads,
+    reads: Peekable<Reads>,
     budget: u64,
     /// How far out of order reads may come.
     spread: u64,
@@ -115,7 +116,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(reads: Reads, budget: u64, spread: u64) -> Self {
         Self {
-            reads,
+            reads: reads.peekable(),
             budget,
             spread,
             planned: 0,
@@ -164,7 +165,7 @@ impl Plan {
     /// Plans as many reads as the budget allows, and returns the blocks to request while at most `limit` are in flight.
     pub(super) fn go_on(&mut self, limit: usize) -> Vec<Request> {
         self.drop_passed();
-        while self.reserved < self.budget && !self.is_over {
+        while self.reserved < self.budget && !self.is_over && !self.is_next_on_its_way() {
             self.plan_next();
         }
         let mut requests = Vec::new();
@@ -179,6 +180,19 @@ impl Plan {
             requests.push(Request { id, path, range, etag, buffer: self.spare.pop().unwrap_or_default() });
         }
         requests
+    }
+
+    /// Whether the next read is of bytes that another reader will take from the store and may keep near: requested
+    /// now, they would be fetched twice.
+    fn is_next_on_its_way(&mut self) -> bool {
+        let (Some(_), Some(NextRead { path, range })) = (&self.near, self.reads.peek()) else { return false };
+        self.of_path.get(path).into_iter().flatten().filter_map(|id| self.blocks.get(id)).any(|block| {
+            !matches!(block.state, State::Near)
+                && match (&block.range, range) {
+                    (Some(block), Some(next)) => block.start < next.end && next.start < block.end,
+                    _ => true,
+                }
+        })
     }
 
     fn plan_next(&mut self) {

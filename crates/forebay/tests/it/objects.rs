@@ -142,7 +142,7 @@ fn a_cache_on_a_near_disk_is_filled_by_one_run_and_serves_the_next() {
     assert_eq!(record["cells"][0]["samples"][0]["images"], 24);
     let notes = record["notes"].to_string();
     assert!(notes.contains("no request sent to the object store; the near cache served 24 reads of "), "{notes}");
-    let line = "train s3://bucket/set --accelerator emulated:1ms --batch 8 --epochs 3 --cache";
+    let line = "train s3://bucket/set --accelerator emulated:1ms --batch 8 --epochs 3 --threads 1 --cache";
     met(&dir, &server, &format!("{line} near"));
     assert_eq!(n_gets(), 24, "another command finds what ingest kept");
     met(&dir, &server, &format!("{line} other"));
@@ -160,14 +160,14 @@ fn a_cache_that_would_keep_nothing_is_refused() {
         ("s3://bucket/set --cache s3://bucket/near", "give DIR or DIR:SIZE"),
         ("s3://bucket/set --cache near --readahead 0", "--cache keeps what is read ahead, and --readahead is 0"),
         ("s3://bucket/set --cache set", "set: the folder is not empty and not a cache"),
-        ("set --cache near", "the data is local: --cache is for data on an object store"),
+        ("set --cache near", "the data is local: `cache` is for data on an object store"),
     ] {
         let said = refused(&dir, &server, &format!("ingest {flags}"));
         assert!(said.contains(why), "{flags}: {said}");
     }
     let said = refused(&dir, &packed, "ingest s3://bucket/packed --cache near");
     assert!(
-        said.contains("compressed shards on an object store: --cache keeps files and samples of other shards"),
+        said.contains("compressed shards on an object store: `cache` keeps files and samples of other shards"),
         "{said}"
     );
 }

@@ -232,7 +232,8 @@ mod tests {
 
     /// Misses per epoch of a cache of this many entries.
     fn misses(reads: &[u64], capacity: u64) -> Vec<usize> {
-        let mut order = Order::new(Box::new(reads.to_vec().into_iter()), std::iter::empty(), true);
+        let names = reads.to_vec();
+        let mut order = Order::new(Box::new(names.into_iter()), std::iter::empty(), true);
         let (mut stored, mut misses) = (HashSet::new(), vec![0; reads.len().div_ceil(N)]);
         for (at, name) in reads.iter().enumerate() {
             order.pass(*name);
@@ -304,7 +305,8 @@ mod tests {
     fn one_epoch_alone_leaves_the_cache_as_it_is() {
         let epoch = &epochs()[..N];
         let held = (0..N as u64 / 2).map(|name| (name, 1));
-        let mut order = Order::new(Box::new(epoch.to_vec().into_iter()), held, true);
+        let names = epoch.to_vec();
+        let mut order = Order::new(Box::new(names.into_iter()), held, true);
         for name in epoch {
             order.pass(*name);
             assert_eq!(order.admit(*name, 1, 0), None);
