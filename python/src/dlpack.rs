@@ -7,10 +7,11 @@ use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use forebay_format::image::Dtype;
+use forebay_units::Element;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::tensor::Memory;
+use crate::tensor::{Memory, View};
 
 pub(crate) const VERSION: (u32, u32) = (1, 0);
 /// Memory of the host.
@@ -57,67 +58,51 @@ struct Context {
     strides: Vec<i64>,
 }
 
-/// The type of a tensor's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Element {
-    Image(Dtype),
-    I64,
-}
-
-impl Element {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Image(Dtype::U8) => "uint8",
-            Self::Image(Dtype::F16) => "float16",
-            Self::Image(Dtype::Bf16) => "bfloat16",
-            Self::Image(Dtype::F32) => "float32",
-            Self::I64 => "int64",
-        }
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Self::Image(dtype) => dtype.bytes(),
-            Self::I64 => 8,
-        }
-    }
-
-    /// DLPack's code: 0 signed, 1 unsigned, 2 float, 4 brain float.
-    fn code(self) -> u8 {
-        match self {
-            Self::I64 => 0,
-            Self::Image(Dtype::U8) => 1,
-            Self::Image(Dtype::F16 | Dtype::F32) => 2,
-            Self::Image(Dtype::Bf16) => 4,
-        }
+/// The type of an image's values.
+pub(crate) fn of_image(dtype: Dtype) -> Element {
+    match dtype {
+        Dtype::U8 => Element::U8,
+        Dtype::F16 => Element::F16,
+        Dtype::Bf16 => Element::Bf16,
+        Dtype::F32 => Element::F32,
     }
 }
 
-/// A capsule that keeps the memory alive.
-pub(crate) fn capsule(
-    py: Python<'_>,
-    memory: &Arc<Memory>,
-    shape: &[i64],
-    element: Element,
-    is_versioned: bool,
-) -> PyResult<Py<PyAny>> {
+/// DLPack's code: 0 signed, 1 unsigned, 2 float, 4 brain float.
+fn code_of(element: Element) -> u8 {
+    match element {
+        Element::I8 | Element::I16 | Element::I32 | Element::I64 => 0,
+        Element::U8 | Element::U16 | Element::U32 | Element::U64 => 1,
+        Element::F16 | Element::F32 | Element::F64 => 2,
+        Element::Bf16 => 4,
+    }
+}
+
+/// The strides of an array without gaps, in values.
+pub(crate) fn strides_of(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for at in (1..shape.len()).rev() {
         strides[at - 1] = strides[at] * shape[at].max(1);
     }
-    let mut context = Box::new(Context { _memory: Arc::clone(memory), shape: shape.to_vec(), strides });
+    strides
+}
+
+/// A capsule that keeps the memory alive.
+pub(crate) fn capsule(py: Python<'_>, view: &View, is_versioned: bool) -> PyResult<Py<PyAny>> {
+    let View { memory, offset, shape, strides, element } = view;
+    let mut context = Box::new(Context { _memory: Arc::clone(memory), shape: shape.clone(), strides: strides.clone() });
     let tensor = DlTensor {
         data: memory.address().cast(),
         device_type: CPU.0,
         device_id: CPU.1,
         ndim: shape.len() as i32,
-        code: element.code(),
+        code: code_of(*element),
         bits: (element.bytes() * 8) as u8,
         lanes: 1,
         // The vectors' memory stays where it is when the box moves.
         shape: context.shape.as_mut_ptr(),
         strides: context.strides.as_mut_ptr(),
-        byte_offset: 0,
+        byte_offset: *offset as u64,
     };
     let context = Box::into_raw(context).cast();
     let (pointer, name, destructor): (*mut c_void, &CStr, ffi::PyCapsule_Destructor) = if is_versioned {

@@ -2,9 +2,11 @@
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use forebay_checkpoint::Error as CheckpointFailure;
 use forebay_pipeline::{Error, FailedSample, SampleError as SampleFailure};
+use forebay_storage::{SCHEMES, is_url};
 use forebay_units::chain;
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -15,10 +17,10 @@ use pyo3::prelude::*;
 create_exception!(forebay, SampleError, PyValueError, "A sample cannot be decoded. The message names its file.");
 create_exception!(forebay, CheckpointError, PyRuntimeError, "A checkpoint is damaged, or cannot be saved or restored.");
 
-/// An object store, or any other address that is no path.
+/// An address that is neither a path nor the URL of an object.
 pub(crate) fn not_a_path(path: &str) -> Option<PyErr> {
-    let (scheme, _) = path.split_once("://")?;
-    let said = format!("{path}: only local paths are supported, not {scheme}://");
+    let (scheme, _) = path.split_once("://").filter(|_| !is_url(Path::new(path)))?;
+    let said = format!("{path}: {scheme}:// is none of {}", SCHEMES.join("://, ") + "://");
     Some(PyValueError::new_err(said))
 }
 

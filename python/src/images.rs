@@ -1,151 +1,73 @@
-//! The loader of images: one pipeline per epoch.
+//! The loader of images.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
-use std::time::Instant;
-
-use forebay_pipeline::{
-    AugmentImage, Batched, Batches, DecodeImage, Error, Mapped, Source, State, TakePixels, Threads,
-};
-use forebay_units::PathText;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use forebay_format::image::{Layout, Tint};
+use forebay_pipeline::{AugmentImage, Dataset, DecodeImage, Mapped, PixelShape, TakePixels};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::dlpack::Element;
-use crate::error;
-use crate::lending::Lending;
-use crate::order::{Place, Rest, Share};
-use crate::patience::{SLICE, part_with};
-use crate::process::Own;
-use crate::spec::{Output, Spec};
-use crate::stats::Totals;
-use crate::tensor::{Memory, Tensor};
+use crate::dlpack;
+use crate::feed::{Feed, Kind, Taken};
+use crate::order::Order;
+use crate::spec::{ImageSettings, Output};
+use crate::tensor::Tensor;
 
 /// The native half of `forebay.ImageLoader`.
-#[pyclass(frozen, module = "forebay._forebay")]
+#[pyclass(frozen, extends = Feed, module = "forebay._forebay")]
 pub(crate) struct Images {
-    source: Source,
-    root: PathBuf,
     output: Output,
-    share: Share,
-    prefetch: usize,
-    skip_errors: bool,
-    inner: Own<Mutex<Inner>>,
 }
 
-struct Inner {
-    /// Where the running iteration has come to, or the last one came to.
-    place: Place,
-    /// Whether the next iteration goes on from there; otherwise it begins an epoch.
-    resumes: bool,
-    /// Counts iterations: an older one may not go on.
-    generation: u64,
-    running: Option<Running>,
-    threads: Threads,
-    lending: Lending,
-    totals: Totals,
+struct Decoded {
+    output: Output,
+    /// Of data that is already pixels.
+    pixels: Option<PixelShape>,
 }
 
-/// The pipeline of an epoch.
-struct Running {
-    batches: Batches,
-    rest: Rest,
-    /// The position at which the rest begins, in the order that repeats it.
-    start: u64,
-    n_given: u64,
-    /// When the consumer got the last batch, to know what prefetch could have hidden.
-    given_at: Option<Instant>,
-}
+impl Kind for Decoded {
+    fn mapped(&self, dataset: Dataset) -> Mapped {
+        let spec = self.output.image;
+        match (self.output.is_plain, self.pixels) {
+            (true, None) => dataset.map(DecodeImage(spec)),
+            (true, Some(shape)) => dataset.map(TakePixels { shape, spec }),
+            (false, pixels) => dataset.map(AugmentImage { spec, augment: self.output.augment, pixels }),
+        }
+    }
 
-/// What a step of waiting came to.
-enum Step {
-    Ready(Arc<Memory>, Vec<i64>, Vec<i64>),
-    Wait,
-    End,
+    /// Images, labels and sample indices.
+    fn present<'py>(&self, py: Python<'py>, batch: Taken) -> PyResult<Bound<'py, PyAny>> {
+        let image = self.output.image;
+        let (n, width, height) = (batch.samples.len() as i64, i64::from(image.width), i64::from(image.height));
+        let shape = match image.layout {
+            Layout::Nchw => vec![n, 3, height, width],
+            Layout::Nhwc => vec![n, height, width, 3],
+        };
+        let images = Tensor::new(batch.memory, shape, dlpack::of_image(image.dtype));
+        let parts = (images, Tensor::numbers(batch.labels), Tensor::indices(&batch.samples));
+        Ok(parts.into_pyobject(py)?.into_any())
+    }
 }
 
 #[pymethods]
 impl Images {
     #[new]
-    fn new(py: Python<'_>, spec: Spec) -> PyResult<Self> {
-        spec.check()?;
-        let source = spec.source(py)?;
-        let output = spec.output(&source)?;
-        let share = Share {
-            rank: spec.rank,
-            world_size: spec.world_size,
-            batch_size: spec.batch_size as u64,
-            drop_last: spec.drop_last,
-            shuffle: spec.shuffle.then_some(spec.seed),
-        };
-        let threads = if spec.threads == 0 { Threads::Auto } else { Threads::Fixed(spec.threads) };
-        let inner = Inner {
-            place: Place::default(),
-            resumes: false,
-            generation: 0,
-            running: None,
-            threads,
-            lending: Lending::default(),
-            totals: Totals::default(),
-        };
-        let (prefetch, skip_errors) = (spec.prefetch, spec.skip_errors);
-        let inner = Own::new(Mutex::new(inner));
-        let images = Self { root: spec.root(), source, output, share, prefetch, skip_errors, inner };
-        let n_batches = images.share.batches_per_epoch(images.n_samples());
-        if n_batches == 0 {
-            let (n, of) = (images.n_samples(), images.share.world_size);
-            let said = format!("{n} samples over {of} ranks make no batch of {}", images.share.batch_size);
-            return Err(PyValueError::new_err(format!("{said}: give a smaller batch_size, or drop_last=False")));
-        }
-        Ok(images)
-    }
-
-    /// Batches of an epoch.
-    fn batches_per_epoch(&self) -> u64 {
-        self.share.batches_per_epoch(self.n_samples())
-    }
-
-    #[getter]
-    fn n_samples(&self) -> u64 {
-        self.source.n_samples() as u64
+    fn new(py: Python<'_>, settings: ImageSettings) -> PyResult<PyClassInitializer<Self>> {
+        let source = settings.source(py)?;
+        let output = settings.output(&source)?;
+        let kind = Box::new(Decoded { output, pixels: source.pixels() });
+        let order = Order::of_samples(settings.common.shuffle());
+        let feed = Feed::new(&settings.common, source, order, kind)?;
+        Ok(PyClassInitializer::from(feed).add_subclass(Self { output }))
     }
 
     /// The names of the classes, by label; empty if the data has none.
     #[getter]
-    fn classes(&self) -> Vec<String> {
-        self.source.classes().to_vec()
-    }
-
-    /// What the data is packed in.
-    #[getter]
-    fn packing(&self) -> &'static str {
-        self.source.packing()
+    fn classes(this: PyRef<'_, Self>) -> Vec<String> {
+        this.as_super().source().classes().to_vec()
     }
 
     /// Width and height of a sample.
     #[getter]
     fn size(&self) -> (u32, u32) {
         (self.output.image.width, self.output.image.height)
-    }
-
-    /// Notes on the data: files left out, damaged shards.
-    #[getter]
-    fn notes(&self) -> Vec<String> {
-        let damaged = self.source.damaged().iter().map(|damaged| {
-            let (path, n) = (damaged.path.escaped(), damaged.n_samples_before);
-            format!("{path} is damaged after {n} samples; only these are used: {}", damaged.error)
-        });
-        self.source.notes().iter().cloned().chain(self.source.left_out().note()).chain(damaged).collect()
-    }
-
-    /// The file of a sample, by its index in the data.
-    fn name_of(&self, sample: u32) -> PyResult<String> {
-        match u64::from(sample) < self.n_samples() {
-            true => Ok(self.source.name_of(sample)),
-            false => Err(PyValueError::new_err(format!("there is no sample {sample} of {}", self.n_samples()))),
-        }
     }
 
     /// The crop (left, top, width, height), the size it is resized to, the corner of the sample in that, and whether left and
@@ -157,224 +79,14 @@ impl Images {
         (crop, view.resized, view.offset, view.mirrored)
     }
 
-    /// Starts an iteration, at the saved place or else at the next epoch; returns its number.
-    fn begin(&self, py: Python<'_>) -> PyResult<u64> {
-        let inner = self.inner.check("loader")?;
-        py.detach(|| {
-            let mut inner = lock(inner);
-            inner.stop();
-            inner.generation += 1;
-            if !std::mem::take(&mut inner.resumes) && inner.place.taken > 0 {
-                inner.place = Place { epoch: inner.place.epoch + 1, taken: 0 };
-            }
-            inner.totals = Totals::default();
-            inner.lending.n_copied = 0;
-            self.start(&mut inner, None).map(|()| inner.generation)
-        })
-    }
-
-    /// The next images, labels and sample indices of an iteration; `None` at its end.
-    #[allow(clippy::type_complexity, reason = "a tuple is what Python takes")]
-    fn next(&self, py: Python<'_>, generation: u64) -> PyResult<Option<(Tensor, Tensor, Tensor)>> {
-        let inner = self.inner.check("loader")?;
-        loop {
-            let step = py.detach(|| self.step(&mut lock(inner), generation))?;
-            match step {
-                Step::Ready(memory, labels, samples) => {
-                    let image = self.output.image;
-                    let (n, width, height) = (labels.len() as i64, i64::from(image.width), i64::from(image.height));
-                    let shape = match image.layout {
-                        forebay_format::image::Layout::Nchw => vec![n, 3, height, width],
-                        forebay_format::image::Layout::Nhwc => vec![n, height, width, 3],
-                    };
-                    let images = Tensor::new(memory, shape, Element::Image(image.dtype));
-                    return Ok(Some((images, Tensor::numbers(labels), Tensor::numbers(samples))));
-                }
-                Step::Wait => py.check_signals()?,
-                Step::End => return Ok(None),
-            }
-        }
-    }
-
-    /// Ends an iteration: stops its threads. What it has given counts as taken.
-    fn end(&self, py: Python<'_>, generation: u64) {
-        let Ok(inner) = self.inner.check("loader") else { return };
-        py.detach(|| {
-            let mut inner = lock(inner);
-            if inner.generation == generation {
-                inner.stop();
-            }
-        });
-    }
-
-    /// The epoch and the samples that all ranks together have taken of it.
-    fn place(&self) -> PyResult<(u64, u64)> {
-        let inner = lock(self.inner.check("loader")?);
-        Ok((inner.place.epoch, inner.place.taken))
-    }
-
-    /// Continues from a place in the next iteration.
-    fn set_place(&self, py: Python<'_>, epoch: u64, taken: u64) -> PyResult<()> {
-        if taken >= self.n_samples() {
-            let said = format!("the state is at sample {taken} of an epoch of {}", self.n_samples());
-            return Err(PyValueError::new_err(said));
-        }
-        let inner = self.inner.check("loader")?;
-        py.detach(|| {
-            let mut inner = lock(inner);
-            inner.stop();
-            inner.generation += 1;
-            inner.place = Place { epoch, taken };
-            inner.resumes = true;
-        });
-        Ok(())
-    }
-
-    /// Identifies samples, labels and their order in the data, wherever it lies.
-    fn fingerprint(&self, py: Python<'_>) -> String {
-        py.detach(|| format!("{:016x}", self.source.fingerprint_below(&self.root)))
-    }
-
-    /// What the running iteration has done, or the last one did.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let inner = self.inner.check("loader")?;
-        py.detach(|| lock(inner).survey()).to_dict(py, lock(inner).lending.n_copied)
-    }
-}
-
-fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().expect("no holder of this lock panics")
-}
-
-impl Images {
-    fn mapped(&self, dataset: forebay_pipeline::Dataset, threads: Threads) -> Mapped {
-        let (spec, pixels) = (self.output.image, self.source.pixels());
-        let mapped = match (self.output.is_plain, pixels) {
-            (true, None) => dataset.map(DecodeImage(spec)),
-            (true, Some(shape)) => dataset.map(TakePixels { shape, spec }),
-            (false, pixels) => dataset.map(AugmentImage { spec, augment: self.output.augment, pixels }),
+    /// The changes of colours of a sample in an epoch, in their order, with the factor of each.
+    fn tints(&self, sample: u32, epoch: u64) -> Vec<(&'static str, f32)> {
+        let one = |tint: &Tint| match tint {
+            Tint::Brightness(factor) => ("brightness", *factor),
+            Tint::Contrast(factor) => ("contrast", *factor),
+            Tint::Saturation(factor) => ("saturation", *factor),
+            Tint::Hue(turn) => ("hue", *turn),
         };
-        let mapped = mapped.threads(threads);
-        if self.skip_errors { mapped.ignore_errors() } else { mapped }
-    }
-
-    /// Starts the pipeline for the rest of an epoch, or for what a ring that was given up has left of it.
-    fn start(&self, inner: &mut Inner, given_up: Option<(Rest, u64, u64)>) -> PyResult<()> {
-        let fresh = given_up.is_none();
-        let (rest, position, n_given) = match given_up {
-            Some(left) => left,
-            None => {
-                let mut rest = self.share.rest(self.n_samples(), inner.place);
-                if rest.n_batches == 0 {
-                    // What is left of the epoch makes no batch for this rank.
-                    inner.place = Place { epoch: inner.place.epoch + 1, taken: 0 };
-                    rest = self.share.rest(self.n_samples(), inner.place);
-                }
-                let position = rest.place.epoch.saturating_mul(rest.n_samples);
-                (rest, position, 0)
-            }
-        };
-        let mapped = self.mapped(self.share.dataset(self.source.clone(), &rest), inner.threads);
-        let batched: Batched = self.share.batched(mapped, &rest).prefetch(self.prefetch).hold(inner.lending.hold());
-        let batched = batched.at_most(rest.n_batches - n_given);
-        let state = State { version: State::VERSION, fingerprint: batched.fingerprint(), position };
-        let batches = batched.iter_from(&state).map_err(|error| error::of_pipeline(&error))?;
-        let start = rest.place.epoch.saturating_mul(rest.n_samples);
-        inner.lending.new_ring();
-        let given_at = if fresh { None } else { Some(Instant::now()) };
-        inner.running = Some(Running { batches, rest, start, n_given, given_at });
-        Ok(())
-    }
-
-    fn step(&self, inner: &mut Inner, generation: u64) -> PyResult<Step> {
-        if inner.generation != generation {
-            let said = "this iteration is over: a newer one of the same loader, or a loaded state, has replaced it";
-            return Err(PyRuntimeError::new_err(said));
-        }
-        if inner.running.is_some() && inner.lending.is_full() {
-            self.renew(inner)?;
-        }
-        let Some(running) = &mut inner.running else { return Ok(Step::End) };
-        let (asked, before) = (Instant::now(), running.batches.stall_time());
-        let outcome = running.batches.next_within(SLICE);
-        let stall = running.batches.stall_time().since(&before);
-        let waited = asked.elapsed().as_nanos() as u64;
-        let computed = running.given_at.map_or(0, |given| asked.saturating_duration_since(given).as_nanos() as u64);
-        let hidden = if self.prefetch == 0 { computed } else { 0 };
-        let n_threads = match inner.threads {
-            Threads::Fixed(n) => n,
-            Threads::Auto => running.batches.tuning().map_or(1, |tuning| tuning.threads),
-        };
-        inner.totals.charge(waited, hidden, &stall, n_threads);
-        match outcome {
-            Poll::Pending => {
-                // The rest of this wait follows the computation only in part; what was hidden is counted.
-                running.given_at = None;
-                Ok(Step::Wait)
-            }
-            Poll::Ready(None) => {
-                inner.place = Place { epoch: running.rest.place.epoch + 1, taken: 0 };
-                inner.stop();
-                Ok(Step::End)
-            }
-            Poll::Ready(Some(Err(error))) => Err(error::of_pipeline(&error)),
-            Poll::Ready(Some(Ok(batch))) => {
-                running.n_given += 1;
-                inner.place = running.place(&self.share).map_err(|error| error::of_pipeline(&error))?;
-                let labels = batch.labels().to_vec();
-                let samples = batch.samples().iter().map(|sample| i64::from(*sample)).collect();
-                let memory = inner.lending.take(batch);
-                running.given_at = Some(Instant::now());
-                Ok(Step::Ready(memory, labels, samples))
-            }
-        }
-    }
-
-    /// Leaves the ring to the batches that the consumer keeps and starts a new one.
-    fn renew(&self, inner: &mut Inner) -> PyResult<()> {
-        let Some(running) = inner.running.take() else { return Ok(()) };
-        let state = running.batches.state().map_err(|error| error::of_pipeline(&error))?;
-        inner.totals.add(running.batches.stats(), n_threads(inner.threads));
-        let Running { batches, rest, n_given, .. } = running;
-        part_with(batches);
-        self.start(inner, Some((rest, state.position, n_given)))
-    }
-}
-
-fn n_threads(threads: Threads) -> usize {
-    match threads {
-        Threads::Fixed(n) => n,
-        Threads::Auto => 0,
-    }
-}
-
-impl Running {
-    /// The place after the batches that were given.
-    fn place(&self, share: &Share) -> Result<Place, Error> {
-        let n_samples = self.batches.state()?.position - self.start;
-        Ok(share.place_after(&self.rest, n_samples, self.n_given))
-    }
-}
-
-impl Inner {
-    /// Ends the running iteration; the place stays.
-    fn stop(&mut self) {
-        let Some(running) = self.running.take() else { return };
-        if let Some(tuning) = running.batches.tuning() {
-            // The next epoch need not search again.
-            if tuning.settled {
-                self.threads = Threads::Fixed(tuning.best());
-            }
-        }
-        self.totals.add(running.batches.stats(), n_threads(self.threads));
-        part_with(running.batches);
-    }
-
-    fn survey(&mut self) -> Totals {
-        let mut totals = self.totals.clone();
-        if let Some(running) = &self.running {
-            totals.add(running.batches.stats(), n_threads(self.threads));
-        }
-        totals
+        self.output.augment.tints(epoch, sample).iter().map(one).collect()
     }
 }

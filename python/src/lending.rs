@@ -17,6 +17,8 @@ const HOLD: usize = 3;
 
 #[derive(Default)]
 pub(crate) struct Lending {
+    /// More batches that the Python half has on their way, to `map` or to a device.
+    ahead: usize,
     /// The lent batches, oldest first, from the oldest that is still held.
     lent: VecDeque<Weak<Memory>>,
     copies: bool,
@@ -26,9 +28,13 @@ pub(crate) struct Lending {
 }
 
 impl Lending {
+    pub(crate) fn new(ahead: usize) -> Self {
+        Self { ahead, ..Self::default() }
+    }
+
     /// Batches that the ring needs room for beside those prepared ahead.
     pub(crate) fn hold(&self) -> usize {
-        if self.copies { 1 } else { HOLD }
+        if self.copies { 1 } else { HOLD + self.ahead }
     }
 
     /// Whether the consumer keeps so many batches that the ring is about to be full. From then on, batches are copied, and the
@@ -37,7 +43,7 @@ impl Lending {
         while self.lent.front().is_some_and(|memory| memory.strong_count() == 0) {
             self.lent.pop_front();
         }
-        let is_full = !self.copies && self.lent.len() >= HOLD;
+        let is_full = !self.copies && self.lent.len() >= self.hold();
         if is_full {
             self.copies = true;
             self.lent.clear();

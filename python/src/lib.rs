@@ -7,13 +7,16 @@
 // What `#[pymethods]` expands to.
 #![allow(clippy::useless_conversion)]
 
+mod arrays;
 mod dlpack;
 mod error;
+mod feed;
 mod images;
 mod lending;
 mod order;
 mod patience;
 mod process;
+mod records;
 mod spec;
 mod stats;
 mod store;
@@ -24,9 +27,15 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _forebay {
     #[pymodule_export]
+    use super::arrays::{Arrays, Tokens};
+    #[pymodule_export]
     use super::error::{CheckpointError, SampleError};
     #[pymodule_export]
+    use super::feed::{Feed, Ring};
+    #[pymodule_export]
     use super::images::Images;
+    #[pymodule_export]
+    use super::records::RecordFeed;
     #[pymodule_export]
     use super::store::{Checkpoint, Store};
     #[pymodule_export]

@@ -12,8 +12,43 @@ pub(crate) struct Share {
     pub(crate) world_size: u64,
     pub(crate) batch_size: u64,
     pub(crate) drop_last: bool,
-    /// The seed of the shuffle, if there is one.
-    pub(crate) shuffle: Option<u64>,
+    pub(crate) order: Order,
+}
+
+/// The order of an epoch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    AsStored,
+    /// All samples shuffled.
+    Samples {
+        seed: u64,
+    },
+    /// Groups of neighbours shuffled, `cycle` of them taken in turns with `run` samples of each, and mixed in a window.
+    Groups {
+        seed: u64,
+        cycle: usize,
+        run: usize,
+        window: usize,
+    },
+}
+
+impl Order {
+    /// Of samples that can be read alone; shuffled if there is a seed.
+    pub(crate) fn of_samples(seed: Option<u64>) -> Self {
+        seed.map_or(Self::AsStored, |seed| Self::Samples { seed })
+    }
+
+    fn of(self, dataset: Dataset) -> Dataset {
+        match self {
+            Self::AsStored => dataset,
+            Self::Samples { seed } if dataset.packing_is_seekable() => dataset.shuffle(seed),
+            // A compressed shard can only be read as a whole; tf.data's usual order works there.
+            Self::Samples { seed } => Self::Groups { seed, cycle: 4, run: 16, window: 1024 }.of(dataset),
+            Self::Groups { seed, cycle, run, window } => {
+                dataset.shuffle_groups(seed).interleave(cycle, run).shuffle_buffer(window, seed)
+            }
+        }
+    }
 }
 
 /// Where an epoch begins or goes on.
@@ -58,11 +93,7 @@ impl Share {
 
     /// The samples of a rest in their order, in an endless repetition of it: its position in that tells samples their epoch.
     pub(crate) fn dataset(&self, source: Source, rest: &Rest) -> Dataset {
-        let dataset = Dataset::new(source);
-        let dataset = match self.shuffle {
-            Some(seed) => shuffled(dataset, seed),
-            None => dataset,
-        };
+        let dataset = self.order.of(Dataset::new(source));
         let dataset = if rest.place.taken > 0 { dataset.skip(rest.place.taken) } else { dataset };
         let dataset = dataset.shard(self.rank, self.world_size).take(rest.n_samples);
         let end = rest.place.epoch.saturating_add(1).saturating_mul(rest.n_samples);
@@ -80,13 +111,5 @@ impl Share {
             return Place { epoch: rest.place.epoch + 1, taken: 0 };
         }
         Place { taken: rest.place.taken + n_samples * self.world_size, ..rest.place }
-    }
-}
-
-/// A compressed shard can only be read as a whole; tf.data's usual order works there.
-fn shuffled(dataset: Dataset, seed: u64) -> Dataset {
-    match dataset.packing_is_seekable() {
-        true => dataset.shuffle(seed),
-        false => dataset.shuffle_groups(seed).interleave(4, 16).shuffle_buffer(1024, seed),
     }
 }

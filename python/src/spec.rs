@@ -5,31 +5,20 @@ use std::sync::Arc;
 
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout, Normalize};
-use forebay_pipeline::{Augment, Crop, Source};
-use forebay_storage::{Local, Storage};
+use forebay_pipeline::{Augment, Crop, Jitter, Source};
+use forebay_storage::{Routed, Storage};
 use forebay_units::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error;
 
-/// The settings of a loader of images.
+/// What all loaders have in common.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Spec {
+pub(crate) struct Common {
     pub(crate) data: Vec<PathBuf>,
     pub(crate) batch_size: usize,
-    /// Width and height; `None` for the size of tensor shards.
-    pub(crate) size: Option<(u32, u32)>,
-    pub(crate) dtype: String,
-    pub(crate) layout: String,
-    pub(crate) crop: String,
-    pub(crate) scale: (f64, f64),
-    pub(crate) ratio: (f64, f64),
-    pub(crate) resize: Option<u32>,
-    pub(crate) flip: f64,
-    pub(crate) antialias: bool,
-    pub(crate) normalize: Option<([f32; 3], [f32; 3])>,
     pub(crate) seed: u64,
     pub(crate) shuffle: bool,
     /// 0 to tune.
@@ -39,9 +28,31 @@ pub(crate) struct Spec {
     pub(crate) world_size: u64,
     pub(crate) drop_last: bool,
     pub(crate) skip_errors: bool,
-    pub(crate) image_key: Option<String>,
-    pub(crate) label_key: Option<String>,
-    pub(crate) max_sample_size: u64,
+    /// Batches that the Python half has on their way, beside those that the loop holds.
+    pub(crate) ahead: usize,
+}
+
+/// The settings of a loader of images.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ImageSettings {
+    pub(crate) common: Common,
+    /// Width and height; `None` for the size of tensor shards.
+    size: Option<(u32, u32)>,
+    dtype: String,
+    layout: String,
+    crop: String,
+    scale: (f64, f64),
+    ratio: (f64, f64),
+    resize: Option<u32>,
+    flip: f64,
+    antialias: bool,
+    /// Brightness, contrast, saturation, hue: the range of each that is changed.
+    jitter: Option<[Option<(f64, f64)>; 4]>,
+    normalize: Option<([f32; 3], [f32; 3])>,
+    image_key: Option<String>,
+    label_key: Option<String>,
+    max_sample_size: u64,
 }
 
 /// What a loader does to each image.
@@ -57,20 +68,19 @@ fn refused(reason: impl Into<String>) -> PyErr {
     PyValueError::new_err(reason.into())
 }
 
-impl Spec {
-    /// Lists and indexes the data.
-    pub(crate) fn source(&self, py: Python<'_>) -> PyResult<Source> {
+impl Common {
+    /// The seed of the shuffle, if there is one.
+    pub(crate) fn shuffle(&self) -> Option<u64> {
+        self.shuffle.then_some(self.seed)
+    }
+
+    /// What the data is read from. Checks the settings first.
+    pub(crate) fn storage(&self) -> PyResult<Arc<dyn Storage>> {
+        self.check()?;
         if let Some(error) = self.data.iter().filter_map(|path| path.to_str()).find_map(error::not_a_path) {
             return Err(error);
         }
-        let keys = KeyNames { image: self.image_key.clone(), label: self.label_key.clone() };
-        let storage: Arc<dyn Storage> = Arc::new(Local::default());
-        let source = py.detach(|| match self.data.as_slice() {
-            [one] => Source::discover_with(storage, one, &keys),
-            several => Source::discover_all(storage, several, &keys),
-        });
-        let source = source.map_err(|error| error::of_pipeline(&error))?;
-        Ok(source.with_max_sample_size(Bytes(self.max_sample_size)))
+        Ok(Arc::new(Routed::default()))
     }
 
     /// The folder that names of samples are relative to when the data is compared with that of a saved state.
@@ -80,6 +90,41 @@ impl Spec {
             [one, ..] => one.parent().unwrap_or(Path::new("")).to_owned(),
             [] => PathBuf::new(),
         }
+    }
+
+    /// Checks the numbers that are about batches and ranks.
+    fn check(&self) -> PyResult<()> {
+        if self.data.is_empty() {
+            return Err(refused("data is an empty list: give at least one path"));
+        }
+        if self.batch_size == 0 || self.batch_size > 1_000_000 {
+            return Err(refused(format!("batch_size is from 1 to 1,000,000, not {}", self.batch_size)));
+        }
+        if self.ahead > 1024 {
+            return Err(refused("at most 1,000 threads for map are supported"));
+        }
+        if self.threads > 1024 || self.prefetch > 10_000 {
+            return Err(refused("at most 1,024 threads and 10,000 batches of prefetch are supported"));
+        }
+        if self.world_size == 0 || self.rank >= self.world_size {
+            let (rank, of) = (self.rank, self.world_size);
+            return Err(refused(format!("rank {rank} of world_size {of} does not exist: ranks count from 0")));
+        }
+        Ok(())
+    }
+}
+
+impl ImageSettings {
+    /// Lists and indexes the data.
+    pub(crate) fn source(&self, py: Python<'_>) -> PyResult<Source> {
+        let storage = self.common.storage()?;
+        let keys = KeyNames { image: self.image_key.clone(), label: self.label_key.clone() };
+        let source = py.detach(|| match self.common.data.as_slice() {
+            [one] => Source::discover_with(storage, one, &keys),
+            several => Source::discover_all(storage, several, &keys),
+        });
+        let source = source.map_err(|error| error::of_pipeline(&error))?;
+        Ok(source.with_max_sample_size(Bytes(self.max_sample_size)))
     }
 
     pub(crate) fn output(&self, source: &Source) -> PyResult<Output> {
@@ -112,27 +157,13 @@ impl Spec {
             return Err(refused("resize is the shorter side before a centre crop: give crop=\"center\" too"));
         }
         let normalize = self.normalize.map(|(mean, std)| Normalize { mean, std });
-        let augment = Augment { crop, flip: self.flip, antialias: self.antialias, normalize, seed: self.seed };
+        let jitter =
+            self.jitter.map(|[brightness, contrast, saturation, hue]| Jitter { brightness, contrast, saturation, hue });
+        let (flip, antialias, seed) = (self.flip, self.antialias, self.common.seed);
+        let augment = Augment { crop, flip, antialias, jitter, normalize, seed };
         augment.check(image).map_err(refused)?;
-        let is_plain = crop == Crop::Whole && self.flip == 0.0 && !self.antialias && normalize.is_none();
+        let is_plain =
+            crop == Crop::Whole && self.flip == 0.0 && !self.antialias && normalize.is_none() && jitter.is_none();
         Ok(Output { image, augment, is_plain })
-    }
-
-    /// Checks the numbers that are about batches and ranks.
-    pub(crate) fn check(&self) -> PyResult<()> {
-        if self.data.is_empty() {
-            return Err(refused("data is an empty list: give at least one path"));
-        }
-        if self.batch_size == 0 || self.batch_size > 1_000_000 {
-            return Err(refused(format!("batch_size is from 1 to 1,000,000, not {}", self.batch_size)));
-        }
-        if self.threads > 1024 || self.prefetch > 10_000 {
-            return Err(refused("at most 1,024 threads and 10,000 batches of prefetch are supported"));
-        }
-        if self.world_size == 0 || self.rank >= self.world_size {
-            let (rank, of) = (self.rank, self.world_size);
-            return Err(refused(format!("rank {rank} of world_size {of} does not exist: ranks count from 0")));
-        }
-        Ok(())
     }
 }

@@ -9,12 +9,10 @@ use forebay_checkpoint::{
     Dtype, Fate, Handle, Header, Keep, Level, LocalFs, Memory as Recycled, Mode, Options, Restored, Snapshot,
     Store as Saver, Tensor as Saved, Tier, Wanted, list, restore_with,
 };
-use forebay_format::image::Dtype as Plain;
-use forebay_units::chain;
+use forebay_units::{Element, chain};
 use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::dlpack::Element;
 use crate::error;
 use crate::patience::{abandonable, interruptible};
 use crate::process::Own;
@@ -241,7 +239,7 @@ impl Checkpoint {
         let bytes =
             file.get(range).ok_or_else(|| PyValueError::new_err(format!("tensor {name:?} is not in its file")))?;
         let shape = vec![bytes.len() as i64];
-        Ok(Tensor::new(Memory::restored(&self.restored, bytes), shape, Element::Image(Plain::U8)))
+        Ok(Tensor::new(Memory::restored(&self.restored, bytes), shape, Element::U8))
     }
 }
 

@@ -35,6 +35,22 @@ def test_pytorch_training_on_two_ranks(photos: Path, tmp_path: Path) -> None:
     assert "epoch 0: loss" in said and sorted(os.listdir(tmp_path))[-1] == "step-000000000006"
 
 
+def test_a_language_model_resumes_with_the_same_losses(tmp_path: Path) -> None:
+    small = ["--length", 32, "--batch-size", 8, "--width", 32, "--steps", 30, "--save-every", 10]
+    program = [sys.executable, EXAMPLES / "train_tokens.py", tmp_path / "tokens", *small, "--checkpoints"]
+    whole = run(*program, tmp_path / "a", "--make")
+    run(*program, tmp_path / "b", "--stop-after", 24)
+    resumed = run(*program, tmp_path / "b")
+    assert "goes on after step 20" in resumed
+    last = r"stopped after step 30, loss ([\d.]+)"
+    assert re.findall(last, resumed) == re.findall(last, whole) and float(re.findall(last, whole)[0]) < 3.5
+
+
+def test_jax_learns(tmp_path: Path) -> None:
+    said = run(sys.executable, EXAMPLES / "train_jax.py", tmp_path / "shards", "--make")
+    assert float(re.findall(r"accuracy ([\d.]+)\n", said)[-1]) > 0.9, said
+
+
 def test_keras_learns(photos: Path) -> None:
     said = run(sys.executable, EXAMPLES / "train_keras.py", photos, "--epochs", 12, "--image-size", 48)
     assert float(re.findall(r"accuracy ([\d.]+)\n", said)[-1]) > 0.4, said

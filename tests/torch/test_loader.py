@@ -51,6 +51,29 @@ def test_pixels_are_torchvisions_for_the_same_parameters(photos: Path, train: bo
     assert worst <= 1, f"{worst} grey levels"
 
 
+def test_colours_are_torchvisions_for_the_same_factors(photos: Path) -> None:
+    adjust = {name: getattr(F, f"adjust_{name}") for name in ("brightness", "contrast", "saturation", "hue")}
+    settings = {"train": True, "dtype": "uint8", "return_index": True}
+    plain, made = make(photos, **settings), make(photos, **settings, jitter=(0.4, 0.4, 0.4, 0.1))
+    worst = 0
+    for (before, _, indices), (after, _, _) in zip(plain, made, strict=True):
+        for image, ours, index in zip(before, after, indices.tolist(), strict=True):
+            for kind, factor in made.augmentation(index, 0, 100, 100)["colors"]:
+                image = adjust[kind](image, factor)
+            worst = max(worst, (ours.int() - image.int()).abs().max().item())
+    assert worst <= 1, f"{worst} grey levels"
+
+
+def test_mixup_and_cutmix_are_a_function_of_the_batch(photos: Path) -> None:
+    mix = v2.RandomChoice([v2.CutMix(num_classes=4), v2.MixUp(num_classes=4)])
+    batches = list(make(photos, train=True, normalize="imagenet", map=lambda batch: mix(*batch)))
+    assert len(batches) == 12
+    for images, labels in batches:
+        assert images.shape == (16, 3, SIDE, SIDE) and labels.shape == (16, 4)
+        assert torch.allclose(labels.sum(1), torch.ones(16))
+    assert any(((labels > 0).sum(1) == 2).any() for _, labels in batches)
+
+
 def network() -> torch.nn.Module:
     torch.manual_seed(1)
     return torch.nn.Sequential(

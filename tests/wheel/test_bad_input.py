@@ -26,7 +26,9 @@ def test_data_that_is_not_there_or_holds_nothing(tmp_path: Path) -> None:
         make(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="no images or shards found"):
         make(tmp_path)
-    with pytest.raises(ValueError, match="only local paths are supported, not s3"):
+    with pytest.raises(ValueError, match="ftp:// is none of s3://, "):
+        make("ftp://bucket/photos")
+    with pytest.raises(OSError, match="this build has no object stores: build it with `--features object`"):
         make("s3://bucket/photos")
     with pytest.raises(ValueError, match="empty list"):
         make([])
@@ -80,8 +82,13 @@ def test_values_out_of_range(loader: Make, settings: dict, said: str) -> None:
 def test_wrong_types_are_type_errors(loader: Make) -> None:
     with pytest.raises(TypeError, match="batch_size is a whole number"):
         loader(batch_size=2.5)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'device'"):
-        loader(device="cuda:0")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'devise'"):
+        loader(devise="cuda:0")
+
+
+def test_a_device_that_is_not_there_is_named(loader: Make) -> None:
+    with pytest.raises(RuntimeError, match="device='cuda:99' (is not there: torch finds|needs torch, which is not installed)"):
+        loader(device="cuda:99", output=None)
 
 
 def test_an_unreadable_image_is_named_or_skipped(photos: Path, tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ cargo xtask COMMAND
                  runs the built-in studies, keeps their pages in docs/reports, takes the screenshot of README.md
   interop        file exchange with TensorFlow and webdataset, in both directions
   trace-torch    forebay trace on jobs of PyTorch, which it installs (1 GB)
-  wheel          builds the Python package into target/wheels
+  wheel [object] [hdf5]
+                 builds the Python package into target/wheels, with these features
   wheel test     builds it, installs it into a fresh environment, tests it
   torch          the same, with PyTorch and torchvision; downloads several gigabytes
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
@@ -89,8 +90,8 @@ fn main() -> ExitCode {
         ["reports", rest @ ..] => reports::write(rest),
         ["browser"] => tally::of(python::browser),
         ["interop"] => tally::of(python::interop),
-        ["wheel"] => wheel::built(),
         ["wheel", "test"] => tally::of(wheel::test),
+        ["wheel", features @ ..] => wheel::built(features),
         ["torch"] => tally::of(wheel::test_torch),
         ["objects", rest @ ..] => objects::run_campaign(rest),
         ["ranks"] => tally::of(ranks::run_tests),

@@ -10,11 +10,26 @@ use crate::shell::{binary, cargo, program, root, run, scratch};
 use crate::tally::Tally;
 use crate::{python, system};
 
+/// Tests of loaders that copy batches to a GPU.
+const CUDA_TESTS: &str = "tests/cuda";
+
 /// Builds the wheel, with the command line in it; returns its path.
 pub fn build() -> Result<PathBuf> {
+    build_with(&[])
+}
+
+/// The same with features: `object` for data on object stores, `hdf5` for arrays of HDF5 files.
+fn build_with(features: &[&str]) -> Result<PathBuf> {
+    if let Some(odd) = features.iter().find(|feature| !["object", "hdf5"].contains(feature)) {
+        bail!("the wheel has no feature {odd}: give object, hdf5 or both");
+    }
+    if features.contains(&"hdf5") {
+        python::cmake()?;
+    }
     system::need("strip", "binutils")?;
     let maturin = python::environment("maturin", &root().join("xtask/maturin.txt"))?;
-    run(&mut cargo(&["build", "--release", "--quiet"]))?;
+    let of_command: Vec<String> = features.iter().map(|feature| format!("forebay/{feature}")).collect();
+    run(cargo(&["build", "--release", "--quiet", "--features"]).arg(of_command.join(",")))?;
     // What is in this folder is put on the path of the environment that the wheel is installed into.
     let scripts = root().join("python/forebay.data/scripts");
     fs::create_dir_all(&scripts).with_context(|| scripts.display().to_string())?;
@@ -27,6 +42,10 @@ pub fn build() -> Result<PathBuf> {
     let mut command = program(&maturin);
     command.args(["-m", "maturin", "build", "--release", "--quiet", "--interpreter"]).arg(&maturin);
     command.arg("--manifest-path").arg(root().join("python/Cargo.toml")).arg("--out").arg(&out);
+    if !features.is_empty() {
+        command.arg("--features").arg(features.join(","));
+        command.env("CMAKE", root().join(".venv/build/bin/cmake"));
+    }
     run(&mut command)?;
     match wheels(&out)?.as_slice() {
         [wheel] => Ok(wheel.clone()),
@@ -48,7 +67,8 @@ pub fn test(tally: &Tally) -> Result<()> {
     if is_made("torch") {
         return test_torch_with(tally, &wheel);
     }
-    tally.leave_out("tests/torch", Reason::NoTorch)
+    tally.leave_out("tests/torch", Reason::NoTorch)?;
+    tally.leave_out(CUDA_TESTS, Reason::NoTorch)
 }
 
 /// The tests with PyTorch and torchvision, which take gigabytes to install: `cargo xtask torch`.
@@ -58,7 +78,11 @@ pub fn test_torch(tally: &Tally) -> Result<()> {
 
 fn test_torch_with(tally: &Tally, wheel: &Path) -> Result<()> {
     let python = python::environment_of("torch")?;
-    tests_in(tally, wheel, &python, &["wheel", "torch"])
+    tests_in(tally, wheel, &python, &["wheel", "torch"])?;
+    if !Path::new("/proc/driver/nvidia/version").exists() {
+        return tally.leave_out(CUDA_TESTS, Reason::NoGpu);
+    }
+    tests_in(tally, wheel, &python, &["cuda"])
 }
 
 /// Whether the environment of these tests exists.
@@ -85,8 +109,8 @@ fn tests_in(tally: &Tally, wheel: &Path, python: &Path, folders: &[&str]) -> Res
 }
 
 /// Builds the wheel and says where it is.
-pub fn built() -> Result<()> {
-    let wheel = build()?;
+pub fn built(features: &[&str]) -> Result<()> {
+    let wheel = build_with(features)?;
     eprintln!("{}", wheel.strip_prefix(root()).unwrap_or(&wheel).display());
     Ok(())
 }

@@ -233,7 +233,14 @@ impl ImageChange {
         };
         let flip = if self.flip { 0.5 } else { 0.0 };
         let is_any = self.crop != CropKind::None || self.flip || self.antialias;
-        is_any.then_some(Augment { crop, flip, antialias: self.antialias, normalize: None, seed: self.seed })
+        is_any.then_some(Augment {
+            crop,
+            flip,
+            antialias: self.antialias,
+            jitter: None,
+            normalize: None,
+            seed: self.seed,
+        })
     }
 
     /// For samples that are evaluated: the centre, if parts of images are trained on, and nothing random.

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use forebay_decode::{Gpu, Times};
+use forebay_decode::{Device, Gpu, Times};
 use forebay_jpeg::device::{Batch, Division, Dtype, Prepared, Target, View};
 use forebay_jpeg::{Decoder, Limits, Scale};
 

@@ -7,9 +7,10 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PinnedHostSlice,
     PushKernelArg, result, sys as driver,
 };
-use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 use forebay_jpeg::device::{Arguments, Batch, KERNEL_NAMES, KERNELS};
 
+use crate::device::{Decoded, Device, Samples, Times};
 use crate::error::{Error, Result};
 
 /// Threads per block. The kernels share nothing between threads, so this only has to fill the device.
@@ -25,34 +26,11 @@ pub struct Gpu {
     memory: Option<CudaSlice<u8>>,
     /// Page-locked, as the device copies from there and to there.
     upload: Option<PinnedHostSlice<u8>>,
-    download: Option<PinnedHostSlice<u8>>,
+    landing: Option<PinnedHostSlice<u8>>,
     /// Begin, bytes copied, kernels done.
     events: [CudaEvent; 3],
     /// The last batch's samples, as a range of the memory.
     samples: std::ops::Range<usize>,
-}
-
-/// What became of a batch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
-    /// Per file, whether the device found it damaged; its sample is then unspecified.
-    pub is_marked: Vec<bool>,
-    pub times: Times,
-}
-
-/// The samples of a batch on the host.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Samples<'a> {
-    /// One after the other.
-    pub bytes: &'a [u8],
-    pub download_ms: f32,
-}
-
-/// Times of a batch on the device.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Times {
-    pub upload_ms: f32,
-    pub kernels_ms: f32,
 }
 
 #[derive(Clone, Copy)]
@@ -81,19 +59,11 @@ impl Gpu {
         Self::on(context, functions)
     }
 
-    /// Another one on the same device, for another thread: it shares the kernels, not the memory.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn sibling(&self) -> Result<Self> {
-        Self::on(Arc::clone(&self.context), Arc::clone(&self.functions))
-    }
-
     fn on(context: Arc<CudaContext>, functions: Arc<HashMap<&'static str, CudaFunction>>) -> Result<Self> {
         let stream = context.new_stream()?;
         let event = || context.new_event(Some(driver::CUevent_flags::CU_EVENT_DEFAULT));
         let events = [event()?, event()?, event()?];
-        Ok(Self { context, stream, functions, memory: None, upload: None, download: None, events, samples: 0..0 })
+        Ok(Self { context, stream, functions, memory: None, upload: None, landing: None, events, samples: 0..0 })
     }
 
     /// The name of the device.
@@ -107,67 +77,6 @@ impl Gpu {
     /// When the device fails.
     pub fn free_bytes(&self) -> Result<usize> {
         Ok(self.context.mem_get_info()?.0)
-    }
-
-    /// Decodes a batch; its samples stay on the device until the next one. Waits until it is done.
-    ///
-    /// # Errors
-    /// When the device fails or has too little memory.
-    pub fn decode(&mut self, batch: &Batch<'_>) -> Result<Decoded> {
-        self.context.bind_to_thread()?;
-        self.make_room(batch)?;
-        let (Some(memory), Some(upload)) = (&self.memory, &mut self.upload) else {
-            return Err(Error::device("decoding", "there is no memory"));
-        };
-        let base = memory.device_ptr(&self.stream).0;
-        let bytes = &mut upload.as_mut_slice()?[..batch.n_upload_bytes()];
-        batch.upload(bytes);
-        let (stream, zeroed) = (self.stream.cu_stream(), batch.zeroed());
-        self.events[0].record(&self.stream)?;
-        // SAFETY: the memory has room for the batch, and the bytes stay as they are until the stream has been waited for.
-        unsafe {
-            result::memcpy_htod_async(base, bytes, stream)?;
-            self.events[1].record(&self.stream)?;
-            result::memset_d8_async(base + zeroed.start as u64, 0, zeroed.len(), stream)?;
-        }
-        let queued = self.launch(batch, base);
-        let mut faults = vec![0_u8; batch.faults().len()];
-        let copied = queued.and_then(|()| {
-            self.events[2].record(&self.stream)?;
-            // SAFETY: both hold so many bytes; the stream is waited for before `faults` can go.
-            unsafe { result::memcpy_dtoh_async(&mut faults, base + batch.faults().start as u64, stream)? };
-            Ok(())
-        });
-        // Even after a failure: the device must no longer read what was queued.
-        self.stream.synchronize()?;
-        copied?;
-        self.samples = batch.out();
-        let is_marked = faults.as_chunks::<4>().0.iter().map(|fault| *fault != [0; 4]).collect();
-        let [begin, uploaded, done] = &self.events;
-        let times = Times { upload_ms: begin.elapsed_ms(uploaded)?, kernels_ms: uploaded.elapsed_ms(done)? };
-        Ok(Decoded { is_marked, times })
-    }
-
-    /// Copies the samples of the last batch to page-locked memory of the host.
-    ///
-    /// # Errors
-    /// When the device fails.
-    pub fn samples(&mut self) -> Result<Samples<'_>> {
-        self.context.bind_to_thread()?;
-        let n_bytes = self.samples.len();
-        ensure(&self.context, &mut self.download, n_bytes)?;
-        let (Some(memory), Some(download)) = (&self.memory, &mut self.download) else {
-            return Ok(Samples { bytes: &[], download_ms: 0.0 });
-        };
-        let from = memory.device_ptr(&self.stream).0 + self.samples.start as u64;
-        let to = &mut download.as_mut_slice()?[..n_bytes];
-        let [begin, end, _] = &self.events;
-        begin.record(&self.stream)?;
-        // SAFETY: both hold so many bytes; the stream is waited for before anyone reads them.
-        unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream())? };
-        end.record(&self.stream)?;
-        self.stream.synchronize()?;
-        Ok(Samples { bytes: &download.as_slice()?[..n_bytes], download_ms: begin.elapsed_ms(end)? })
     }
 
     /// The address of the last batch's samples on the device.
@@ -204,6 +113,66 @@ impl Gpu {
     }
 }
 
+impl Device for Gpu {
+    fn sibling(&self) -> Result<Self> {
+        Self::on(Arc::clone(&self.context), Arc::clone(&self.functions))
+    }
+
+    fn decode(&mut self, batch: &Batch<'_>) -> Result<Decoded> {
+        self.context.bind_to_thread()?;
+        self.make_room(batch)?;
+        let (Some(memory), Some(upload)) = (&self.memory, &mut self.upload) else {
+            return Err(Error::device("decoding", "there is no memory"));
+        };
+        let base = memory.device_ptr(&self.stream).0;
+        let bytes = &mut upload.as_mut_slice()?[..batch.n_upload_bytes()];
+        batch.upload(bytes);
+        let (stream, zeroed) = (self.stream.cu_stream(), batch.zeroed());
+        self.events[0].record(&self.stream)?;
+        // SAFETY: the memory has room for the batch, and the bytes stay as they are until the stream has been waited for.
+        unsafe {
+            result::memcpy_htod_async(base, bytes, stream)?;
+            self.events[1].record(&self.stream)?;
+            result::memset_d8_async(base + zeroed.start as u64, 0, zeroed.len(), stream)?;
+        }
+        let queued = self.launch(batch, base);
+        let mut faults = vec![0_u8; batch.faults().len()];
+        let copied = queued.and_then(|()| {
+            self.events[2].record(&self.stream)?;
+            // SAFETY: both hold so many bytes; the stream is waited for before `faults` can go.
+            unsafe { result::memcpy_dtoh_async(&mut faults, base + batch.faults().start as u64, stream)? };
+            Ok(())
+        });
+        // Even after a failure: the device must no longer read what was queued.
+        self.stream.synchronize()?;
+        copied?;
+        self.samples = batch.out();
+        let is_marked = faults.as_chunks::<4>().0.iter().map(|fault| *fault != [0; 4]).collect();
+        let [begin, uploaded, done] = &self.events;
+        let times = Times { upload_ms: begin.elapsed_ms(uploaded)?, kernels_ms: uploaded.elapsed_ms(done)? };
+        Ok(Decoded { is_marked, times })
+    }
+
+    /// The samples come to page-locked memory.
+    fn samples(&mut self) -> Result<Samples<'_>> {
+        self.context.bind_to_thread()?;
+        let n_bytes = self.samples.len();
+        ensure(&self.context, &mut self.landing, n_bytes)?;
+        let (Some(memory), Some(landing)) = (&self.memory, &mut self.landing) else {
+            return Ok(Samples { bytes: &[], download_ms: 0.0 });
+        };
+        let from = memory.device_ptr(&self.stream).0 + self.samples.start as u64;
+        let to = &mut landing.as_mut_slice()?[..n_bytes];
+        let [begin, end, _] = &self.events;
+        begin.record(&self.stream)?;
+        // SAFETY: both hold so many bytes; the stream is waited for before anyone reads them.
+        unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream())? };
+        end.record(&self.stream)?;
+        self.stream.synchronize()?;
+        Ok(Samples { bytes: &landing.as_slice()?[..n_bytes], download_ms: begin.elapsed_ms(end)? })
+    }
+}
+
 impl Drop for Gpu {
     fn drop(&mut self) {
         // A device that fails here has no work left that could use the memory.
@@ -223,11 +192,40 @@ fn ensure(context: &Arc<CudaContext>, memory: &mut Option<PinnedHostSlice<u8>>, 
 }
 
 fn compile(context: &Arc<CudaContext>) -> Result<HashMap<&'static str, CudaFunction>> {
-    let (major, minor) = context.compute_capability()?;
+    let module = context.load_module(program(context.compute_capability()?)?)?;
+    KERNEL_NAMES.into_iter().map(|name| Ok((name, module.load_function(name)?))).collect()
+}
+
+/// The kernels for devices of a compute capability; needs NVRTC, but no device.
+fn program((major, minor): (i32, i32)) -> Result<Ptx> {
+    // Fused operations round once, the CPU's rounds twice.
     let options = vec![format!("--gpu-architecture=compute_{major}{minor}"), "--fmad=false".to_owned()];
     let options = CompileOptions { options, ..CompileOptions::default() };
-    let program = compile_ptx_with_opts(KERNELS, options)
-        .map_err(|error| Error::device("compiling the kernels", format!("{error:?}")))?;
-    let module = context.load_module(program)?;
-    KERNEL_NAMES.into_iter().map(|name| Ok((name, module.load_function(name)?))).collect()
+    compile_ptx_with_opts(KERNELS, options)
+        .map_err(|error| Error::device("compiling the kernels", format!("{error:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+    use forebay_testing::{Reason, not_run};
+
+    #[test]
+    fn nvrtc_compiles_every_kernel_for_every_generation_from_turing_on() {
+        // SAFETY: it only tries to load the library, which has no harmful initialisers.
+        if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+            return not_run(
+                Reason::NoGpu,
+                "NVRTC is missing: `pip install nvidia-cuda-nvrtc`, and put its folder into LD_LIBRARY_PATH",
+            );
+        }
+        for capability in [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0)] {
+            let ptx = program(capability).unwrap().to_src();
+            for name in KERNEL_NAMES {
+                assert!(ptx.contains(&format!(".entry {name}(")), "{name} for {capability:?}");
+            }
+        }
+    }
 }

@@ -6,9 +6,10 @@ use forebay_format::image::{Dtype, ImageKind, ImageSpec, Layout, MAX_PIXELS, Nor
 use forebay_jpeg::Limits;
 use forebay_jpeg::device::{self, Batch, Division, Prepared, Target, View};
 use forebay_pipeline::{
-    Activity, Augment, AugmentImage, DecodeImage, Job, Map, MapWorker, Sample, SampleError, Stopwatch,
+    Activity, Augment, AugmentImage, DecodeImage, Job, Map, MapWorker, Sample, SampleError, Stopwatch, Wants,
 };
 
+use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::Gpu;
 
@@ -23,12 +24,11 @@ const MAX_BYTES: usize = 1 << 30;
 ///
 /// Files that the device does not decode (other formats, progressive, four components, too large) and files that it marks
 /// go through the CPU's map, one by one, which also gives their errors.
-#[derive(Clone)]
-pub struct GpuImages {
+pub struct GpuImages<D = Gpu> {
     spec: ImageSpec,
     augment: Option<Augment>,
     /// Workers get siblings of it.
-    gpu: Arc<Mutex<Gpu>>,
+    gpu: Arc<Mutex<D>>,
     totals: Arc<Mutex<Totals>>,
 }
 
@@ -57,10 +57,20 @@ impl Totals {
     }
 }
 
-impl GpuImages {
+impl<D> Clone for GpuImages<D> {
+    fn clone(&self) -> Self {
+        let Self { spec, augment, gpu, totals } = self;
+        Self { spec: *spec, augment: *augment, gpu: Arc::clone(gpu), totals: Arc::clone(totals) }
+    }
+}
+
+impl<D: Device> GpuImages<D> {
     /// # Errors
     /// The reason why a device cannot make such samples.
-    pub fn new(gpu: Gpu, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
+    pub fn new(gpu: D, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
+        if augment.is_some_and(|augment| augment.jitter.is_some()) {
+            return Err("colours are not changed on a GPU; omit the jitter".to_owned());
+        }
         if augment.is_some_and(|augment| augment.antialias) {
             return Err("images are not antialiased on a GPU".to_owned());
         }
@@ -115,7 +125,7 @@ impl GpuImages {
     }
 }
 
-impl Map for GpuImages {
+impl<D: Device> Map for GpuImages<D> {
     fn sample_bytes(&self) -> usize {
         self.spec.sample_bytes()
     }
@@ -126,8 +136,8 @@ impl Map for GpuImages {
         Box::new(Worker { map: self.clone(), gpu, prepared, on_cpu: self.on_cpu().worker() })
     }
 
-    fn wants_images(&self) -> bool {
-        true
+    fn wants(&self) -> Wants {
+        Wants::Image
     }
 
     fn group(&self) -> usize {
@@ -144,15 +154,15 @@ impl Map for GpuImages {
     }
 }
 
-struct Worker {
-    map: GpuImages,
+struct Worker<D> {
+    map: GpuImages<D>,
     /// A device that failed fails every sample with its reason.
-    gpu: Result<Gpu, String>,
+    gpu: Result<D, String>,
     prepared: Vec<Prepared>,
     on_cpu: Box<dyn MapWorker>,
 }
 
-impl MapWorker for Worker {
+impl<D: Device> MapWorker for Worker<D> {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
         let mut jobs = [Job { sample, slot, outcome: Ok(()) }];
         self.map_group(&mut jobs, watch);
@@ -173,7 +183,7 @@ impl MapWorker for Worker {
     }
 }
 
-impl Worker {
+impl<D: Device> Worker<D> {
     fn decode(&mut self, jobs: &mut [Job<'_>], watch: &mut Stopwatch) -> Result<(), String> {
         let Ok(gpu) = &mut self.gpu else { return Ok(()) };
         let limits = Limits { max_pixels: MAX_PIXELS, ..Limits::default() };

@@ -21,10 +21,12 @@
 //! }
 //! ```
 
+mod device;
 mod error;
 mod gpu;
 mod images;
 
+pub use device::{Decoded, Device, Samples, Times};
 pub use error::{Error, Result};
-pub use gpu::{Decoded, Gpu, Samples, Times};
+pub use gpu::Gpu;
 pub use images::{GpuImages, Totals};

@@ -3,13 +3,17 @@
 //! What happens to a sample is a pure function of the seed, the epoch and the sample, so it does not depend on threads,
 //! ranks or batches, and a resumed run repeats it.
 
-use forebay_format::image::{ImageDecoder, ImageSpec, Normalize, Pixels, Rect, Renderer, View};
+use forebay_format::image::{ImageDecoder, ImageSpec, Normalize, Pixels, Rect, Renderer, Tint, View};
 use forebay_units::random::{Random, stream_seed};
+
+mod jitter;
 
 use crate::error::SampleError;
 use crate::exec::activity::{Activity, Stopwatch};
-use crate::map::{Map, MapWorker, Sample};
+use crate::map::{Map, MapWorker, Sample, Wants};
 use crate::source::PixelShape;
+
+pub use jitter::Jitter;
 
 /// The part of an image that a sample shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +49,8 @@ pub struct Augment {
     pub flip: f64,
     /// Whether reductions are filtered, as torchvision and Pillow do; otherwise as TensorFlow does by default.
     pub antialias: bool,
+    /// Random changes of colours, after the resize.
+    pub jitter: Option<Jitter>,
     pub normalize: Option<Normalize>,
     pub seed: u64,
 }
@@ -58,6 +64,7 @@ impl Augment {
         if !(0.0..=1.0).contains(&self.flip) {
             return Err(format!("a flip probability is from 0 to 1, not {}", self.flip));
         }
+        self.jitter.map_or(Ok(()), |jitter| jitter.check())?;
         match self.crop {
             Crop::Whole => {}
             Crop::Center { shorter } => {
@@ -81,7 +88,12 @@ impl Augment {
     }
 
     fn is_random(&self) -> bool {
-        matches!(self.crop, Crop::Random { .. }) || self.flip > 0.0
+        matches!(self.crop, Crop::Random { .. }) || self.flip > 0.0 || self.jitter.is_some()
+    }
+
+    /// The changes of colours of sample `index` in epoch `epoch`.
+    pub fn tints(&self, epoch: u64, index: u32) -> Vec<Tint> {
+        self.jitter.map_or_else(Vec::new, |jitter| jitter.tints(self.seed, epoch, index))
     }
 
     /// What sample `index` shows in epoch `epoch`, of an image of this size.
@@ -158,8 +170,8 @@ impl Map for AugmentImage {
         Box::new(AugmentWorker { map: self.clone(), decoder: ImageDecoder::new(self.spec), renderer })
     }
 
-    fn wants_images(&self) -> bool {
-        self.pixels.is_none()
+    fn wants(&self) -> Wants {
+        if self.pixels.is_none() { Wants::Image } else { Wants::Any }
     }
 
     fn varies(&self) -> bool {
@@ -190,7 +202,8 @@ impl MapWorker for AugmentWorker {
         watch.enter(Activity::Resizing);
         let wanted = (self.map.spec.width, self.map.spec.height);
         let view = self.map.augment.view((pixels.width, pixels.height), wanted, sample.epoch, sample.index);
-        renderer.render(pixels, &view, slot)?;
+        let tints = self.map.augment.tints(sample.epoch, sample.index);
+        renderer.render_tinted(pixels, &view, &tints, slot)?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use forebay_units::{Clock, Fnv, SystemClock};
 
 use crate::error::Error;
 use crate::iterator::Batches;
-use crate::map::{Map, MapFn, Sample};
+use crate::map::{Map, MapFn, Sample, Wants};
 use crate::source::{Packing, Source};
 use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Split, Stage, Take};
 use crate::stage_cache::CacheAt;
@@ -426,7 +426,7 @@ impl Batched {
         if self.mapped.map.sample_bytes() == 0 {
             return Err(Error::Plan { stage: "map", reason: "samples must have at least one byte".to_owned() });
         }
-        if self.mapped.map.wants_images() && !dataset.source.image_candidates.is_empty() {
+        if self.mapped.map.wants() == Wants::Image && !dataset.source.image_candidates.is_empty() {
             return Err(dataset.source.several_images());
         }
         if !dataset.packing_is_seekable() && dataset.shuffled_whole {

@@ -13,15 +13,15 @@ use crate::batch::{Batch, BatchMemory};
 use crate::dataset::{Batched, ErrorPolicy};
 use crate::error::Error;
 use crate::exec::activity::{Ledger, Times};
-use crate::exec::ahead;
 use crate::exec::blocks::Blocks;
 use crate::exec::dispatch::{ClaimSize, Dispatch};
-use crate::exec::fetch::{Fetcher, ShardMemory};
+use crate::exec::fetch::Fetcher;
 use crate::exec::pool::Pool;
 use crate::exec::ring::{Ring, SlotState};
 use crate::exec::roster::Roster;
 use crate::exec::tuner::{Tuner, Tuning};
 use crate::exec::worker::{Exchange, Shared};
+use crate::exec::{self, ahead};
 use crate::source::{Packing, Source};
 use crate::stage_cache::Cache;
 use crate::state::State;
@@ -113,7 +113,7 @@ impl Batches {
             exchange: Exchange::new(pool.claiming, pool.claiming + 2 * pool.decoders),
             source: source.clone(),
         });
-        let memory = Arc::new(ShardMemory::new(shards_in_memory(&source, mapped.mapped_shards)));
+        let memory = Arc::new(exec::recent::Recent::new(shards_in_memory(&source, mapped.mapped_shards)));
         let blocks = Blocks::of(plan, &pool).map(Arc::new);
         let fetcher = || {
             let (raw, made) = (raw.clone(), made.clone());

@@ -20,6 +20,17 @@ pub struct Sample<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a [`Map`] takes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants {
+    /// The image in it; a record without one fails with an error that lists its contents.
+    Image,
+    /// The image in it, or else the whole record.
+    Any,
+    /// The whole record: the payload of a TFRecord frame, all files of a tar sample with their headers.
+    Whole,
+}
+
 /// A sample that is mapped together with others.
 #[derive(Debug)]
 pub struct Job<'a> {
@@ -37,10 +48,9 @@ pub trait Map: Send + Sync {
 
     fn worker(&self) -> Box<dyn MapWorker>;
 
-    /// Whether the map needs images. If so, records without an image fail with an error that lists their contents;
-    /// otherwise they are passed whole.
-    fn wants_images(&self) -> bool {
-        false
+    /// What a sample's bytes are to be.
+    fn wants(&self) -> Wants {
+        Wants::Any
     }
 
     /// Whether a sample differs between epochs; finished samples must then not be cached.
@@ -91,8 +101,8 @@ impl Map for DecodeImage {
         Box::new(ImageDecoder::new(self.0))
     }
 
-    fn wants_images(&self) -> bool {
-        true
+    fn wants(&self) -> Wants {
+        Wants::Image
     }
 
     fn description(&self) -> Option<String> {

@@ -73,8 +73,8 @@ pub use study::{
     StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
 pub use trace::{
-    TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TraceProcess, TraceRule, TraceSave, TraceSize,
-    TraceTotals,
+    TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TracePhase, TraceProcess, TraceRule, TraceSave,
+    TraceSize, TraceTotals,
 };
 pub use train::{Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
 pub use tuning::{Tuning, TuningEnd, TuningOutcome};

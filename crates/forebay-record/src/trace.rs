@@ -194,6 +194,20 @@ pub struct TraceSave {
     pub is_restore: bool,
 }
 
+/// A phase that the job marked by `forebay.phase()` or `forebay_phase()`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracePhase {
+    /// As the job names it.
+    pub name: String,
+    /// Its time, in seconds, until the next phase or the last event; summed over processes.
+    pub seconds: f64,
+    /// Of it, time that training loops waited for batches.
+    pub wait_s: f64,
+    /// Training steps that ended in it.
+    pub steps: u64,
+}
+
 /// Read requests of a size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -239,6 +253,9 @@ pub struct TraceCell {
     /// Checkpoints in order.
     #[serde(default)]
     pub saves: Vec<TraceSave>,
+    /// Phases that the job marked, in the order of their first mark.
+    #[serde(default)]
+    pub phases: Vec<TracePhase>,
     /// Kinds of calls, the longest first.
     #[serde(default)]
     pub operations: Vec<TraceOperation>,

@@ -13,6 +13,22 @@ WAIT, STEP, EPOCH, SAVE, LOAD, FETCH, LOADER = 1, 2, 3, 4, 5, 6, 8
 
 _mark = None
 _busy = set()
+_steps = 0
+_is_own = False
+
+
+def own_steps():
+    """Called by a program that marks its steps itself, from now on. Returns how many were marked for it so far."""
+    global _is_own
+    _is_own = True
+    return _steps
+
+
+def _step():
+    global _steps
+    if not _is_own:
+        _steps += 1
+        _mark(STEP, time.monotonic_ns(), 0, 1, 0)
 
 
 def _load():
@@ -121,7 +137,7 @@ def _torch_fetch(module):
 def _torch_optimizer(module):
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(lambda *_: _mark(STEP, time.monotonic_ns(), 0, 1, 0))
+        register(lambda *_: _step())
 
 
 def _functions(*pairs):
@@ -152,7 +168,7 @@ def _keras_callbacks(module):
 
     def steps(original):
         def on_train_batch_end(self, *args, **kwargs):
-            _mark(STEP, time.monotonic_ns(), 0, 1, 0)
+            _step()
             return original(self, *args, **kwargs)
 
         return on_train_batch_end

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use forebay_interpose::layout::Class;
-use forebay_record::{TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TraceProcess, TraceSize};
+use forebay_record::{
+    TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TracePhase, TraceProcess, TraceSize,
+};
 use forebay_units::{Histogram, PathText};
 
 use crate::classes::FileClass;
@@ -44,6 +46,13 @@ pub struct Facts {
     pub kept_every: u64,
 }
 
+/// What the job said that it does, over all processes.
+fn phases(tally: &Tally) -> Vec<TracePhase> {
+    let mut all = Vec::new();
+    tally.processes.iter().for_each(|process| process.phases.add_to(&mut all));
+    all
+}
+
 /// The cell of a job.
 pub fn cell(tally: &Tally, facts: &Facts) -> TraceCell {
     let totals = tally.totals();
@@ -56,6 +65,7 @@ pub fn cell(tally: &Tally, facts: &Facts) -> TraceCell {
         totals,
         fetch,
         saves: tally.saves.clone(),
+        phases: phases(tally),
         operations: operations(tally),
         classes,
         files: files(tally),

@@ -31,6 +31,7 @@ mod event;
 mod evidence;
 mod fetches;
 mod file;
+mod phases;
 mod ring;
 mod rules;
 mod tally;

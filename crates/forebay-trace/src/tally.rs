@@ -13,6 +13,7 @@ use crate::classes::FileClass;
 use crate::event::{Entry, Event, FileType, MarkKind, Op};
 use crate::fetches::Thread;
 use crate::file::ProcessNote;
+use crate::phases::Phases;
 use crate::ring::Counts;
 
 pub(crate) const MAX_FILES: usize = 500_000;
@@ -93,6 +94,7 @@ pub(crate) struct Process {
     pub(crate) counts: Counts,
     pub(crate) threads: HashMap<u32, Thread>,
     pub(crate) marks: Marks,
+    pub(crate) phases: Phases,
     texts: HashMap<u32, Vec<u8>>,
     open: HashMap<u32, OpenFile>,
 }
@@ -210,6 +212,7 @@ impl Tally {
 
     fn event(&mut self, process: u32, event: &Event) {
         self.n_events += 1;
+        self.processes[process as usize].phases.seen(event.end_ns());
         match (event.op, event.op.class()) {
             (Op::MARK, _) => self.mark(process, event),
             (Op::EXEC, _) => {
@@ -325,6 +328,7 @@ impl Tally {
         let end_ns = event.end_ns();
         match event.mark {
             MarkKind::WAIT => {
+                of.phases.waited(event.duration_ns);
                 // The last wait of an epoch brings no batch, but it is a wait.
                 marks.waits += u64::from(event.result >= 0);
                 marks.wait_ns += event.duration_ns;
@@ -335,7 +339,12 @@ impl Tally {
                 }
                 self.second(event.start_ns).wait_ns += event.duration_ns;
             }
+            MarkKind::PHASE => {
+                let name = of.texts.remove(&event.file).unwrap_or_default();
+                of.phases.begin(name, event.start_ns);
+            }
             MarkKind::STEP => {
+                of.phases.stepped();
                 marks.steps += 1;
                 self.second(end_ns).steps += 1;
             }

@@ -91,6 +91,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         (_, Some(Train::Label { label: 0.., .. })) => "pass --classes N, one more than the largest label, or omit it",
         (_, Some(Train::Occupied { .. })) => "continue it with --resume, or give another --checkpoint-dir",
         (_, Some(Train::OtherRun { .. })) => "use that run's settings, or another --checkpoint-dir without --resume",
+        (_, Some(Train::TooFewSamples { n_samples: n @ 1.., .. })) => return Some(format!("pass --batch {n} or less")),
         (_, Some(Train::NoState)) => "--checkpoint-size 600MB",
         (_, Some(Train::NoLabels { path })) => match misread_label(path) {
             Some(misread) => return Some(misread),
@@ -100,6 +101,10 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             "the record was changed after the run; use the original, or measure again"
         }
         _ if is_damaged(error) => "`forebay data verify` lists the damaged shards; pack those again",
+        _ if error.chain().any(is_empty) => {
+            "samples are JPEG, PNG, WebP, GIF, BMP and TIFF images, and TFRecord, tar and tensor shards; \
+             `forebay data make imagenet DIR` makes some"
+        }
         _ => {
             return about_data(error)
                 .or_else(|| error.downcast_ref::<forebay_dataset::Error>()?.hint().map(str::to_owned))
@@ -108,6 +113,11 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         }
     };
     Some(known.to_owned())
+}
+
+fn is_empty(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(forebay_pipeline::Error::Empty { .. }))
+        || matches!(cause.downcast_ref(), Some(forebay_measure::Error::Pipeline(forebay_pipeline::Error::Empty { .. })))
 }
 
 /// The hint for an error caused by a limit of this process.

@@ -8,10 +8,8 @@ from collections.abc import Iterator, MutableMapping
 from types import TracebackType
 from typing import Any
 
-from . import states
+from . import ranks, states
 from ._forebay import Checkpoint, Store
-
-_STATE = "forebay.state"
 
 Path = str | os.PathLike[str]
 
@@ -30,6 +28,9 @@ class Checkpointer:
             "direct", once it is durable in `dir`. "async" if not given.
         keep: Number of newest checkpoints that stay in each folder.
         format: "safetensors", or "tensorflow" for a TensorFlow V2 bundle.
+        rank, world_size: With several ranks, each saves its part of one checkpoint: its shards (DTensors of torch, or
+            `forebay.Shard`) and its share of the tensors that all have. The first rank makes the parts a checkpoint once all
+            are durable. Every rank makes its Checkpointer before any saves, calls `save` for the same steps, and reads `dir`.
     """
 
     def __init__(
@@ -40,9 +41,16 @@ class Checkpointer:
         mode: str = "async",
         keep: int = 5,
         format: str = "safetensors",
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         dirs = [os.fspath(dir)] if burst_dir is None else [os.fspath(burst_dir), os.fspath(dir)]
-        self._store = Store(dirs, mode, int(keep), format)
+        self._dirs = dirs
+        self._store: Store | ranks.Parts
+        if (rank, world_size) == (0, 1):
+            self._store = Store(dirs, mode, int(keep), format)
+        else:
+            self._store = ranks.Parts(dirs, mode, int(keep), format, rank, world_size)
         # Saves in progress are finished when the program ends or the object goes.
         self._close = weakref.finalize(self, _close_in, os.getpid(), self._store)
 
@@ -61,7 +69,13 @@ class Checkpointer:
         if not state:
             raise ValueError("nothing to save: give model=, optimizer=, loader= or any other name")
         gathered = states.gather({name: _state_of(value) for name, value in state.items()})
-        self._store.save(step, metric, gathered.tensors, {_STATE: gathered.structure})
+        notes = {states.NOTE: gathered.structure}
+        if isinstance(self._store, ranks.Parts):
+            self._store.save(step, metric, gathered, notes)
+            return
+        if gathered.shards:
+            raise TypeError(f"{min(gathered.shards)} is a part of a tensor: give the Checkpointer rank and world_size")
+        self._store.save(step, metric, gathered.tensors, notes)
 
     def wait(self) -> bool:
         """Waits until the last save is durable in `dir`. False if a newer one replaced it.
@@ -86,17 +100,33 @@ class Checkpointer:
             ValueError: The checkpoint is of another model; the message names the first tensor that differs. Nothing has been
                 changed then.
         """
-        restored = Restored(self._store.restore(step))
+        restored = Restored(self._read(step))
         found = {name: restored._found(name) for name in into}
         for name, target in into.items():
             states.check(name, _own_state(target), found[name], restored._checkpoint)
         for name, target in into.items():
             if hasattr(target, "load_state_dict"):
                 # A module copies the values into its own; an optimiser may keep what it is given.
-                target.load_state_dict(states.build(found[name], restored._checkpoint, copies=True))
+                built = states.build(found[name], restored._checkpoint, copies=True)
+                target.load_state_dict(states.resharded(built, _own_state(target)))
             else:
-                states.fill(target, states.build(found[name], restored._checkpoint, copies=False), name)
+                built = states.build(found[name], restored._checkpoint, copies=False)
+                states.fill(target, states.resharded(built, target), name)
         return restored
+
+    def _read(self, step: int | None) -> Checkpoint | ranks.Union:
+        """From checkpoints of one process and of several ranks, the newest."""
+        alone, parts = self._store, self._store
+        if isinstance(self._store, ranks.Parts):
+            alone = Store(self._dirs, "async", 1, "safetensors")
+        else:
+            parts = ranks.Parts(self._dirs, "async", 1, "safetensors", 0, 1)
+        found = {"alone": alone.steps(), "parts": parts.steps()}
+        wanted = {kind: [known for known in steps if step in (None, known)] for kind, steps in found.items()}
+        newest = max(wanted.values(), key=lambda steps: steps[-1] if steps else -1)
+        if newest and newest is wanted["parts"]:
+            return parts.restore(step)
+        return (alone if newest else self._store).restore(step)
 
     def close(self) -> None:
         """Finishes the saves in progress and gives up the folder.
@@ -122,8 +152,8 @@ class Checkpointer:
 class Restored:
     """A checkpoint that was read and verified."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        structure = checkpoint.notes.get(_STATE)
+    def __init__(self, checkpoint: Checkpoint | ranks.Union) -> None:
+        structure = checkpoint.notes.get(states.NOTE)
         if structure is None:
             names = ", ".join(name for name, _, _ in checkpoint.tensors[:3])
             raise ValueError(f"the checkpoint was not saved by forebay.Checkpointer (its tensors: {names} …)")
@@ -166,7 +196,7 @@ def _own_state(target: Any) -> Any:
     return target
 
 
-def _close_in(process: int, store: Store) -> None:
+def _close_in(process: int, store: Store | ranks.Parts) -> None:
     # A fork has no threads to close.
     if os.getpid() == process:
         store.close()

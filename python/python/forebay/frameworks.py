@@ -32,15 +32,15 @@ def _numpy() -> Convert:
 def _jax() -> Convert:
     import jax
 
-    convert: Convert = jax.dlpack.from_dlpack
-    return convert
+    # JAX takes arrays without gaps only.
+    return lambda tensor: jax.dlpack.from_dlpack(tensor.contiguous())
 
 
 def _tf() -> Convert:
     import tensorflow
 
-    # TensorFlow takes capsules of DLPack's first version.
-    return lambda tensor: tensorflow.experimental.dlpack.from_dlpack(tensor.__dlpack__())
+    # TensorFlow takes capsules of DLPack's first version, of arrays without gaps.
+    return lambda tensor: tensorflow.experimental.dlpack.from_dlpack(tensor.contiguous().__dlpack__())
 
 
 _FRAMEWORKS: dict[str, Callable[[], Convert]] = {"torch": _torch, "numpy": _numpy, "jax": _jax, "tf": _tf}

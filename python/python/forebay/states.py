@@ -10,11 +10,14 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ._forebay import Checkpoint, Tensor
+
+# The note of a checkpoint with the structure of its state.
+NOTE = "forebay.state"
 
 # What JSON holds as it is.
 _PLAIN = (str, bool, int, type(None))
@@ -29,6 +32,8 @@ class Gathered:
     tensors: list[tuple[str, str, list[int], int, int]] = field(default_factory=list)
     # What owns the memory at these addresses.
     owners: list[Any] = field(default_factory=list)
+    # Names of tensors that are parts of larger ones, of which other ranks hold the rest.
+    shards: set[str] = field(default_factory=set)
     _names: dict[Any, str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 
@@ -47,6 +52,67 @@ class Gathered:
         return name
 
 
+@dataclass
+class Shard:
+    """A part of a tensor whose other parts other ranks have: `part` begins at `offset` of a tensor of `shape`."""
+
+    part: Any
+    shape: Sequence[int]
+    offset: Sequence[int]
+
+    def __post_init__(self) -> None:
+        ends = [at + side for at, side in zip(self.offset, self.part.shape, strict=True)]
+        if any(at < 0 or end > side for at, end, side in zip(self.offset, ends, self.shape, strict=True)):
+            raise ValueError(f"a part of {list(self.part.shape)} at {list(self.offset)} is not within {list(self.shape)}")
+
+
+@dataclass
+class Piece:
+    """A saved shard."""
+
+    kind: str
+    name: str
+    offset: list[int]
+    part: list[int]
+    checkpoint: Checkpoint
+
+
+def _shard_of(value: Any) -> Shard | None:
+    """The shard that a value is, if it is one: also of a DTensor of torch."""
+    if isinstance(value, Shard):
+        return value
+    if not (_is_torch(value) and hasattr(value, "placements")):
+        return None
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    if any(placement.is_partial() for placement in value.placements):
+        raise TypeError("a DTensor of partial sums cannot be saved or restored: redistribute it first")
+    _, offset = compute_local_shape_and_global_offset(value.shape, value.device_mesh, value.placements)
+    return Shard(value.to_local(), tuple(value.shape), tuple(offset))
+
+
+def pieces_of(checkpoint: Checkpoint) -> dict[str, Piece]:
+    """The shards of a rank's part, by place."""
+    found: dict[str, Piece] = {}
+
+    def walk(encoded: Any) -> None:
+        if not isinstance(encoded, dict):
+            return
+        ((kind, inner),) = encoded.items()
+        if kind == "shard":
+            found[inner["place"]] = Piece(inner["kind"], inner["name"], inner["offset"], inner["part"], checkpoint)
+        elif kind == "dict":
+            for _, item in inner:
+                walk(item)
+        elif kind in ("list", "tuple"):
+            for item in inner:
+                walk(item)
+
+    for encoded in parse(checkpoint.notes[NOTE]).values():
+        walk(encoded)
+    return found
+
+
 def gather(state: Mapping[str, Any]) -> Gathered:
     """Names the tensors of a state."""
     gathered = Gathered()
@@ -62,6 +128,14 @@ def parse(structure: str) -> dict[str, Any]:
 
 
 def _encode(value: Any, place: str, gathered: Gathered) -> Any:
+    shard = _shard_of(value)
+    if shard is not None:
+        at = ",".join(str(side) for side in shard.offset)
+        kind = "torch" if _is_torch(shard.part) else "numpy"
+        name = (_add_torch if kind == "torch" else _add_numpy)(shard.part, f"{place}@{at}", gathered)
+        gathered.shards.add(name)
+        what = {"place": place, "kind": kind, "name": name, "offset": list(shard.offset), "part": list(shard.part.shape)}
+        return {"shard": {**what, "shape": list(shard.shape)}}
     if _is_torch(value):
         return {"torch": _add_torch(value, place, gathered)}
     if _is_array(value):
@@ -87,8 +161,8 @@ def _encode(value: Any, place: str, gathered: Gathered) -> Any:
 
 def _add_torch(tensor: Any, place: str, gathered: Gathered) -> str:
     torch = sys.modules["torch"]
-    if tensor.layout is not torch.strided or tensor.is_quantized or hasattr(tensor, "placements"):
-        raise TypeError(f"{place}: only dense tensors of one process can be saved")
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise TypeError(f"{place}: only dense tensors can be saved")
     key = ("torch", str(tensor.device), tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
     # What a view says about its values, such as being conjugated, is carried out before they are read as bytes.
     values = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
@@ -127,19 +201,21 @@ def _is_array(value: Any) -> bool:
 
 def is_tensor(value: Any) -> bool:
     """Whether a value has memory that can be saved, or overwritten."""
-    return _is_torch(value) or _is_array(value)
+    return _is_torch(value) or _is_array(value) or isinstance(value, Shard)
 
 
-def _tensors(encoded: Any, place: str) -> dict[str, str]:
-    """Place and saved name of every tensor of a structure."""
+def _tensors(encoded: Any, place: str, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Place and shape of every tensor of a structure."""
     if not isinstance(encoded, dict):
         return {}
     ((kind, inner),) = encoded.items()
     if kind in ("torch", "numpy"):
-        return {place: inner}
-    found: dict[str, str] = {}
+        return {place: shapes[inner]}
+    if kind == "shard":
+        return {place: tuple(inner["shape"])}
+    found: dict[str, tuple[int, ...]] = {}
     for key, item in inner if kind == "dict" else enumerate(inner) if kind in ("list", "tuple") else ():
-        found |= _tensors(item, f"{place}.{key}")
+        found |= _tensors(item, f"{place}.{key}", shapes)
     return found
 
 
@@ -161,20 +237,59 @@ def check(name: str, own: Any, encoded: Any, checkpoint: Checkpoint) -> None:
     Raises:
         ValueError: Names the first tensor that differs.
     """
-    wanted, found = _shapes(own, name), _tensors(encoded, name)
+    shapes = {saved: tuple(shape) for saved, _, shape in checkpoint.tensors}
+    wanted, found = _shapes(own, name), _tensors(encoded, name, shapes)
     if not wanted:
         return
-    shapes = {saved: tuple(shape) for saved, _, shape in checkpoint.tensors}
     for place, shape in wanted.items():
         if place not in found:
             raise ValueError(f"the checkpoint is of another {name}: it has no tensor {place}")
-        saved = shapes[found[place]]
+        saved = found[place]
         if saved != shape:
             said = f"{place} has shape {list(saved)} there and {list(shape)} here"
             raise ValueError(f"the checkpoint is of another {name}: {said}")
     for place in found:
         if place not in wanted:
             raise ValueError(f"the checkpoint is of another {name}: its tensor {place} is not here")
+
+
+def resharded(built: Any, own: Any) -> Any:
+    """A built state, cut as an object's own: whole tensors become the shards that it has in their places."""
+    shard = _shard_of(own) if is_tensor(own) else None
+    if shard is not None:
+        cut = tuple(slice(at, at + side) for at, side in zip(shard.offset, shard.part.shape, strict=True))
+        part = built[cut]
+        if isinstance(own, Shard):
+            return Shard(part, own.shape, own.offset)
+        torch = sys.modules["torch"]
+        part = part.contiguous().to(own.device)
+        placed = torch.distributed.tensor.DTensor.from_local
+        return placed(part, own.device_mesh, own.placements, run_check=False, shape=own.shape, stride=own.stride())
+    if isinstance(built, Mapping) and isinstance(own, Mapping):
+        return {key: resharded(item, own[key]) if key in own else item for key, item in built.items()}
+    if isinstance(built, (list, tuple)) and isinstance(own, (list, tuple)) and len(built) == len(own):
+        return type(built)(resharded(item, mine) for item, mine in zip(built, own, strict=True))
+    return built
+
+
+def _joined(what: dict[str, Any], checkpoint: Any) -> Any:
+    """A whole tensor of its shards."""
+    if not hasattr(checkpoint, "pieces"):
+        raise ValueError(f"{what['place']} is a part of a tensor: restore with the rank and world_size of a run of several ranks")
+    headers: dict[str, tuple[str, list[int]]] = {}
+    whole: Any = None
+    filled: dict[tuple[int, ...], int] = {}
+    for piece in checkpoint.pieces(what["place"]):
+        headers = {name: (dtype, shape) for name, dtype, shape in piece.checkpoint.tensors}
+        part = (_torch_of if piece.kind == "torch" else _numpy_of)(piece.checkpoint.bytes_of(piece.name), *headers[piece.name])
+        if whole is None:
+            whole = part.new_empty(what["shape"]) if piece.kind == "torch" else part.__class__(what["shape"], part.dtype)
+        whole[tuple(slice(at, at + side) for at, side in zip(piece.offset, piece.part, strict=True))] = part
+        filled[tuple(piece.offset)] = math.prod(piece.part)
+    if sum(filled.values()) != math.prod(what["shape"]):
+        n, of = sum(filled.values()), math.prod(what["shape"])
+        raise ValueError(f"{what['place']}: the ranks saved {n} of its {of} values")
+    return whole
 
 
 def build(encoded: Any, checkpoint: Checkpoint, *, copies: bool) -> Any:
@@ -196,6 +311,8 @@ def build(encoded: Any, checkpoint: Checkpoint, *, copies: bool) -> Any:
         match kind:
             case "torch" | "numpy":
                 return tensor(kind, inner)
+            case "shard":
+                return _joined(inner, checkpoint)
             case "dict":
                 return {key: decode(item) for key, item in inner}
             case "list":
@@ -248,6 +365,9 @@ def fill(target: Any, value: Any, place: str) -> None:
 
 
 def _overwrite(target: Any, value: Any, place: str) -> None:
+    if isinstance(target, Shard):
+        _overwrite(target.part, value.part, place)
+        return
     if _is_torch(target):
         torch = sys.modules["torch"]
         with torch.no_grad():

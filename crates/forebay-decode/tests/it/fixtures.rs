@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_decode::{Error, Gpu};
+use forebay_decode::{Device, Error, Gpu};
 use forebay_jpeg::device::{Batch, Division, Dtype, Prepared, Target, View};
 use forebay_jpeg::{Decoder, Limits, Scale};
 use forebay_testing::{Reason, not_run};

@@ -1,23 +1,68 @@
-//! A pipeline that decodes on a GPU beside the same on the CPU, where there is a device.
+//! A pipeline that decodes on a device beside the same on the CPU: on a GPU where there is one, and on the kernels
+//! compiled for this CPU.
 
-use forebay_decode::GpuImages;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use forebay_decode::{Decoded, Device, Error, GpuImages, Result, Samples, Times};
 use forebay_format::image::{Dtype, ImageSpec, Layout, Normalize};
-use forebay_pipeline::{Augment, AugmentImage, Crop, Dataset, DecodeImage, Mapped, Source, Threads};
+use forebay_jpeg::device::Batch;
+use forebay_pipeline::{Augment, AugmentImage, Crop, Dataset, DecodeImage, Jitter, Mapped, Source, Threads};
 
 use crate::fixtures::{files, open};
+use crate::shim::{MANNERS, Shim};
 
-const AUGMENT: Augment =
-    Augment { crop: Crop::RANDOM, flip: 0.5, antialias: false, normalize: Some(Normalize::IMAGENET), seed: 3 };
+const AUGMENT: Augment = Augment {
+    crop: Crop::RANDOM,
+    flip: 0.5,
+    antialias: false,
+    jitter: None,
+    normalize: Some(Normalize::IMAGENET),
+    seed: 3,
+};
+
+/// The kernels on this CPU as a device, which fails after a number of batches.
+struct Emulated {
+    shim: &'static Shim,
+    samples: Vec<u8>,
+    n_left: Arc<AtomicUsize>,
+}
+
+impl Emulated {
+    fn new(n_batches: usize) -> Option<Self> {
+        let n_left = Arc::new(AtomicUsize::new(n_batches));
+        Shim::get().map(|shim| Self { shim, samples: Vec::new(), n_left })
+    }
+}
+
+impl Device for Emulated {
+    fn sibling(&self) -> Result<Self> {
+        Ok(Self { shim: self.shim, samples: Vec::new(), n_left: Arc::clone(&self.n_left) })
+    }
+
+    fn decode(&mut self, batch: &Batch<'_>) -> Result<Decoded> {
+        if self.n_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
+            return Err(Error::MissingLibrary("the emulated device"));
+        }
+        let (is_marked, samples) = self.shim.run(batch, MANNERS[1]);
+        self.samples = samples;
+        Ok(Decoded { is_marked, times: Times { upload_ms: 1.0, kernels_ms: 2.0 } })
+    }
+
+    fn samples(&mut self) -> Result<Samples<'_>> {
+        Ok(Samples { bytes: &self.samples, download_ms: 4.0 })
+    }
+}
 
 fn spec(dtype: Dtype, layout: Layout) -> ImageSpec {
     ImageSpec { width: 48, height: 40, dtype, layout, scaled_dct: false }
 }
 
-/// Fixtures of every kind, two damaged ones and no image.
+/// Fixtures of every kind, a damaged one and no image.
 fn samples() -> Vec<(Vec<u8>, i64)> {
     let mut files = files();
-    let half = files[3].len() / 2;
-    let cut = files[3][..half].to_vec();
+    let mut cut = files[3].clone();
+    cut.truncate(files[3].len() - 12);
     files.extend([cut, b"no image".to_vec()]);
     files.into_iter().zip(0..).collect()
 }
@@ -38,39 +83,62 @@ fn dataset() -> Dataset {
     Dataset::new(Source::memory(samples())).shuffle(5).repeat(2)
 }
 
-#[test]
-fn samples_labels_and_errors_are_those_of_the_cpu() {
+/// Compares with the CPU's maps, for the types and layouts that differ in code.
+fn compare(device: &impl Device) {
     for (spec, augment, tolerance) in [
         (spec(Dtype::F32, Layout::Nhwc), None, 1e-3),
         (spec(Dtype::F32, Layout::Nchw), Some(AUGMENT), 1e-4),
         (spec(Dtype::U8, Layout::Nhwc), None, 1.0),
     ] {
-        let Some(gpu) = open() else { return };
-        let images = GpuImages::new(gpu, spec, augment).unwrap();
+        let images = GpuImages::new(device.sibling().unwrap(), spec, augment).unwrap();
         let found = run(dataset().map(images.clone()));
         let expected = match augment {
             Some(augment) => run(dataset().map(AugmentImage { spec, augment, pixels: None })),
             None => run(dataset().map(DecodeImage(spec))),
         };
         assert_eq!((&found.1, &found.2), (&expected.1, &expected.2));
-        let worst = found.0.iter().zip(&expected.0).map(|(a, b)| f32::from(a.abs_diff(*b))).fold(0.0, f32::max);
-        let worst = if spec.dtype == Dtype::U8 { worst } else { worst_float(&found.0, &expected.0) };
+        let worst = worst(spec.dtype, &found.0, &expected.0);
         assert!(worst <= tolerance, "{spec:?}: {worst}");
         let totals = images.totals();
-        assert!(totals.n_on_gpu > totals.n_on_cpu && totals.n_on_cpu > 0 && totals.kernels_s > 0.0, "{totals:?}");
+        assert_eq!(totals.n_on_gpu + totals.n_on_cpu, 2 * samples().len() as u64);
+        assert!(totals.n_on_gpu > totals.n_on_cpu && totals.kernels_s > 0.0, "{totals:?}");
     }
 }
 
-fn worst_float(found: &[u8], expected: &[u8]) -> f32 {
-    let floats =
-        |bytes: &[u8]| -> Vec<f32> { bytes.as_chunks::<4>().0.iter().map(|word| f32::from_ne_bytes(*word)).collect() };
-    floats(found).into_iter().zip(floats(expected)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+fn worst(dtype: Dtype, found: &[u8], expected: &[u8]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let values = |bytes: &[u8]| -> Vec<f32> {
+        match dtype {
+            Dtype::F32 => bytes.as_chunks::<4>().0.iter().map(|word| f32::from_ne_bytes(*word)).collect(),
+            _ => bytes.iter().copied().map(f32::from).collect(),
+        }
+    };
+    values(found).into_iter().zip(values(expected)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn samples_labels_and_errors_are_those_of_the_cpu() {
+    if let Some(device) = Emulated::new(usize::MAX) {
+        compare(&device);
+    }
+    if let Some(gpu) = open() {
+        compare(&gpu);
+    }
+}
+
+#[test]
+fn a_device_that_fails_fails_the_samples_after_it_with_its_reason() {
+    let Some(device) = Emulated::new(2) else { return };
+    let images = GpuImages::new(device, spec(Dtype::U8, Layout::Nhwc), None).unwrap();
+    let (_, labels, reasons) = run(dataset().map(images));
+    assert!(!labels.is_empty() && labels.len() < samples().len(), "{}", labels.len());
+    assert!(reasons.iter().any(|reason| reason == "cannot load the emulated device"), "{reasons:?}");
 }
 
 #[test]
 fn what_a_device_does_not_make_is_refused() {
-    let Some(gpu) = open() else { return };
-    let refusal = |spec, augment| GpuImages::new(gpu.sibling().unwrap(), spec, augment).err().unwrap();
+    let Some(device) = Emulated::new(0) else { return };
+    let refusal = |spec, augment| GpuImages::new(device.sibling().unwrap(), spec, augment).err().unwrap();
     let plain = spec(Dtype::F32, Layout::Nhwc);
     assert_eq!(
         refusal(ImageSpec { scaled_dct: true, ..plain }, None),
@@ -78,4 +146,6 @@ fn what_a_device_does_not_make_is_refused() {
     );
     assert_eq!(refusal(plain, Some(Augment { antialias: true, ..AUGMENT })), "images are not antialiased on a GPU");
     assert!(refusal(plain, Some(Augment { flip: 2.0, ..AUGMENT })).contains("probability"));
+    let jitter = Some(Jitter { hue: Some((-0.1, 0.1)), ..Jitter::default() });
+    assert!(refusal(plain, Some(Augment { jitter, ..AUGMENT })).contains("colours are not changed on a GPU"));
 }

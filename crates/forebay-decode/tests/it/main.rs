@@ -4,3 +4,5 @@
 
 mod fixtures;
 mod images;
+#[path = "../../../forebay-jpeg/tests/it/shim.rs"]
+mod shim;

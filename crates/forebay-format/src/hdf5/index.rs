@@ -10,7 +10,7 @@ use hdf5_metno::types::TypeDescriptor;
 use hdf5_metno::{Dataset, File};
 
 use super::filter::{self, Filter};
-use crate::Error;
+use crate::{Element, Error};
 
 /// The filter number of h5py's LZF, as registered with the HDF Group.
 const LZF: i32 = 32000;
@@ -84,9 +84,46 @@ impl Index {
         Ok(Self { sets: names.iter().map(stored).collect::<Result<_, _>>()? })
     }
 
+    /// The datasets of a file by name (`x`, `group/x`), or all of its root, each with the type of its values.
+    ///
+    /// # Errors
+    /// When the file is not HDF5, lacks a dataset, or one is of an unsupported kind.
+    pub fn named(path: &Path, names: Option<&[String]>) -> Result<Vec<(String, Element, Stored)>, Error> {
+        let library = |error: hdf5_metno::Error| failed(path, &error);
+        let file = File::with_options().with_fapl(|plist| plist.evict_on_close(false)).open(path).map_err(library)?;
+        let all = || file.datasets().map(|sets| sets.iter().map(|set| set.name()).collect());
+        let names = names.map_or_else(all, |names| Ok(names.to_vec())).map_err(library)?;
+        let named = |name: String| {
+            let name = name.trim_start_matches('/').to_owned();
+            if !file.link_exists(&name) {
+                let found = file.member_names().unwrap_or_default().join(", ");
+                return Err(Error::invalid("HDF5 file", 0, format!("a dataset {name:?}"), found));
+            }
+            let set = file.dataset(&name).map_err(library)?;
+            let stored = Stored::of(&set, path)?;
+            Ok((name, element_of(&set, path)?, stored))
+        };
+        names.into_iter().map(named).collect()
+    }
+
     /// Bytes of a sample, of all its datasets.
     pub fn sample_bytes(&self) -> u64 {
         self.sets.iter().map(Stored::sample_bytes).sum()
+    }
+}
+
+fn element_of(set: &Dataset, path: &Path) -> Result<Element, Error> {
+    let descriptor = set.dtype().and_then(|dtype| dtype.to_descriptor()).map_err(|error| failed(path, &error))?;
+    let (bytes, of) = match descriptor {
+        TypeDescriptor::Unsigned(size) => (size as usize, [Element::U8, Element::U16, Element::U32, Element::U64]),
+        TypeDescriptor::Integer(size) => (size as usize, [Element::I8, Element::I16, Element::I32, Element::I64]),
+        // No float has one byte.
+        TypeDescriptor::Float(size) => (size as usize, [Element::F16, Element::F16, Element::F32, Element::F64]),
+        _ => (0, [Element::U8; 4]),
+    };
+    match bytes {
+        1 | 2 | 4 | 8 => Ok(of[bytes.trailing_zeros() as usize]),
+        _ => Err(Error::unsupported(format!("HDF5 dataset {} of values other than numbers", set.name()))),
     }
 }
 

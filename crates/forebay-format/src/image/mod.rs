@@ -26,6 +26,7 @@ mod render;
 mod resize;
 mod sniff;
 mod tiff;
+mod tint;
 
 pub use convert::{u8_to_f32, u8_to_f32_nchw};
 pub use decoder::{ImageDecoder, Pixels};
@@ -33,6 +34,7 @@ pub use info::{ImageInfo, info};
 pub use render::{Normalize, Rect, Renderer, View};
 pub(crate) use sniff::unsupported_extension;
 pub use sniff::{ImageKind, declared_len, describe, sniff, sniff_unsupported};
+pub use tint::Tint;
 
 /// The maximum number of pixels. A header with more is treated as damaged or hostile.
 pub const MAX_PIXELS: u64 = 1 << 27;

@@ -372,7 +372,11 @@ KERNEL reconstruct(Batch b, u32 round) {
         u32 mcu = block / image->n_slots, slot = block % image->n_slots;
         const Component* component = image->components + image->component[slot];
         const i16* quant = b.quant + component->quant * 64;
-        const i16* from = b.coefficients + (u64)i * 64;
+        // Four coefficients at once.
+        const u64* from = (const u64*)(b.coefficients + (u64)i * 64);
+        u64 rows[16];
+        UNROLL
+        for (u32 k = 0; k < 16; k++) rows[k] = from[k];
         i16 columns[8][8];
         UNROLL
         for (u32 x = 0; x < 8; x++) {
@@ -380,7 +384,7 @@ KERNEL reconstruct(Batch b, u32 round) {
             i32 output[8];
             UNROLL
             for (u32 y = 0; y < 8; y++) {
-                i16 coefficient = x + y == 0 ? b.dc[i] : from[8 * y + x];
+                i16 coefficient = x + y == 0 ? b.dc[i] : (i16)(rows[2 * y + x / 4] >> (x % 4 * 16));
                 input[y] = (i16)(coefficient * quant[8 * y + x]);
             }
             transform(input, output);

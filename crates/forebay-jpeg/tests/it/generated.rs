@@ -5,18 +5,18 @@ use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
-struct Case {
-    size: (u16, u16),
+pub(crate) struct Case {
+    pub(crate) size: (u16, u16),
     seed: u64,
     roughness: u8,
     quality: u8,
     sampling: SamplingFactor,
-    is_progressive: bool,
+    pub(crate) is_progressive: bool,
     restart: u16,
     is_optimised: bool,
 }
 
-fn case() -> impl Strategy<Value = Case> {
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     let sampling = prop::sample::select(vec![
         SamplingFactor::F_1_1,
         SamplingFactor::F_2_1,
@@ -57,7 +57,7 @@ fn pixels(case: &Case) -> Vec<u8> {
     places.scan(noise, |noise, (x, y, channel)| Some(value(x, y, channel).wrapping_add(noise()))).collect()
 }
 
-fn encode(case: &Case) -> Vec<u8> {
+pub(crate) fn encode(case: &Case) -> Vec<u8> {
     let mut data = Vec::new();
     let mut encoder = Encoder::new(&mut data, case.quality);
     encoder.set_sampling_factor(case.sampling);

@@ -6,3 +6,4 @@ mod corruption;
 mod device;
 mod fixtures;
 mod generated;
+mod shim;

@@ -9,7 +9,7 @@ fn spec(dtype: Dtype) -> ImageSpec {
 }
 
 fn augment(crop: Crop, flip: f64) -> Augment {
-    Augment { crop, flip, antialias: true, normalize: None, seed: 7 }
+    Augment { crop, flip, antialias: true, jitter: None, normalize: None, seed: 7 }
 }
 
 #[test]
@@ -111,4 +111,44 @@ fn finished_samples_that_vary_are_not_cached() {
     let mapped = Dataset::new(Source::memory(vec![(vec![1], 0)])).map(map).cache(crate::CacheAt::Memory);
     let refused = mapped.batch(1).iter().err().unwrap().to_string();
     assert!(refused.contains("differ from epoch to epoch"), "{refused}");
+}
+
+#[test]
+fn colours_change_by_seed_epoch_and_sample_and_leave_crops_alone() {
+    let jitter =
+        Jitter { brightness: Some((0.6, 1.4)), saturation: Some((0.0, 2.0)), hue: Some((-0.1, 0.1)), contrast: None };
+    let plain = augment(Crop::RANDOM, 0.5);
+    let augment = Augment { jitter: Some(jitter), ..plain };
+    let mut orders = std::collections::HashSet::new();
+    let mut sums = [0.0; 3];
+    for index in 0..3_000 {
+        let tints = augment.tints(2, index);
+        assert_eq!(tints, augment.tints(2, index));
+        assert!(tints != augment.tints(3, index) && tints != Augment { seed: 8, ..augment }.tints(2, index));
+        assert_eq!(augment.view((500, 375), (8, 8), 2, index), plain.view((500, 375), (8, 8), 2, index));
+        let mut order = Vec::new();
+        for tint in tints {
+            let (place, factor, range) = match tint {
+                Tint::Brightness(factor) => (0, factor, 0.6..=1.4),
+                Tint::Saturation(factor) => (1, factor, 0.0..=2.0),
+                Tint::Hue(turn) => (2, turn, -0.1..=0.1),
+                Tint::Contrast(_) => panic!("there is no range for it"),
+            };
+            assert!(range.contains(&factor), "{tint:?}");
+            order.push(place);
+            sums[place] += f64::from(factor);
+        }
+        orders.insert(order);
+    }
+    assert_eq!(orders.len(), 6, "three changes in every order");
+    let means = sums.map(|sum| sum / 3_000.0);
+    assert!((means[0] - 1.0).abs() < 0.02 && (means[1] - 1.0).abs() < 0.05 && means[2].abs() < 0.01, "{means:?}");
+}
+
+#[test]
+fn ranges_that_make_no_sense_are_refused() {
+    let check = |jitter| Augment { jitter: Some(jitter), ..augment(Crop::Whole, 0.0) }.check(spec(Dtype::U8));
+    assert!(check(Jitter { contrast: Some((1.2, 0.8)), ..Jitter::default() }).unwrap_err().starts_with("contrast is"));
+    assert!(check(Jitter { hue: Some((-0.6, 0.0)), ..Jitter::default() }).unwrap_err().starts_with("hue is"));
+    assert_eq!(check(Jitter { hue: Some((-0.5, 0.5)), brightness: Some((0.0, 9.0)), ..Jitter::default() }), Ok(()));
 }

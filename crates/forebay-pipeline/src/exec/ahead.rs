@@ -20,7 +20,7 @@ pub(crate) fn announce(plan: &Batched, source: &Source, position: u64, claimed: 
     let mapped = &plan.mapped;
     let is_whole = match source.index.packing {
         Packing::Files => true,
-        Packing::TfRecord | Packing::Tar => false,
+        Packing::TfRecord | Packing::Tar | Packing::Indexed => false,
         Packing::Tensor if !mapped.mapped_shards => false,
         _ => return None,
     };

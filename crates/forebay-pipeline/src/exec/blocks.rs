@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::fetch::Loaded;
+use super::fetch::ShardBytes;
 use super::pool::Pool;
+use super::recent::Loaded;
 use crate::dataset::Batched;
 use crate::source::{Index, Packing, Place};
 
@@ -34,7 +35,7 @@ impl Span {
 }
 
 struct Held {
-    bytes: Arc<Loaded>,
+    bytes: Arc<Loaded<ShardBytes>>,
     n_left: u32,
     last_use: u64,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Blocks {
 /// How to get a sample.
 pub(crate) enum Taken {
     /// From its block, which the first to want it reads.
-    Block(Span, Arc<Loaded>),
+    Block(Span, Arc<Loaded<ShardBytes>>),
     /// Alone: its block has made room already.
     Alone,
 }
@@ -67,7 +68,8 @@ impl Blocks {
     /// Those of a pipeline, if its shards are to be read in blocks and can be.
     pub(crate) fn of(plan: &Batched, pool: &Pool) -> Option<Self> {
         let (mapped, source) = (&plan.mapped, &plan.mapped.dataset.source);
-        let is_plain = matches!(source.index.packing, Packing::TfRecord | Packing::Tar | Packing::Tensor);
+        let is_plain =
+            matches!(source.index.packing, Packing::TfRecord | Packing::Tar | Packing::Tensor | Packing::Indexed);
         let (window, open) = mapped.dataset.window;
         let open = open.saturating_add(2 * pool.claiming as u64);
         let bytes = mapped.block_bytes.filter(|_| is_plain && !mapped.mapped_shards)?;

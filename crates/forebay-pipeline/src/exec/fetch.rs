@@ -1,7 +1,7 @@
 //! Fetching samples' bytes: whole files, or runs of neighbouring records in one read.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use forebay_format::tfrecord;
 use forebay_storage::{Buffer, Object};
@@ -12,12 +12,11 @@ use super::activity::{Activity, Stopwatch};
 use super::blocks::{Blocks, Span, Taken};
 use super::dispatch::Claim;
 use super::expanded::Expanded;
+use super::open::OpenShards;
+use super::recent::Recent;
 use crate::error::SampleError;
 use crate::source::{Packing, Place, Source};
 use crate::stage_cache::Cache;
-
-/// Open shards per reading thread: more than any sensible interleave, far below the process limit on open files.
-const OPEN_SHARDS: usize = 32;
 
 enum Piece {
     /// In one of the parcel's own buffers.
@@ -89,55 +88,15 @@ impl Parcel {
     }
 }
 
-/// A shard in memory, or why it could not be loaded.
-pub(crate) type Loaded = OnceLock<Result<Arc<ShardBytes>, SampleError>>;
-
-/// The most recently used shards that are in memory completely.
-pub(crate) struct ShardMemory {
-    kept: Mutex<Vec<(u32, Arc<Loaded>)>>,
-    most: usize,
-}
-
-impl ShardMemory {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { kept: Mutex::new(Vec::new()), most: most.max(1) }
-    }
-
-    /// Returns the shard, loading it if needed: once, however many threads want it. Different shards load in parallel.
-    fn get(
-        &self,
-        file: u32,
-        make: impl FnOnce() -> Result<ShardBytes, SampleError>,
-    ) -> Result<Arc<ShardBytes>, SampleError> {
-        let place = self.place_of(file);
-        place.get_or_init(|| make().map(Arc::new)).clone()
-    }
-
-    fn place_of(&self, file: u32) -> Arc<Loaded> {
-        let mut kept = self.kept.lock().expect("no holder of this lock panics");
-        let found = match kept.iter().position(|(known, _)| *known == file) {
-            Some(at) => kept.remove(at),
-            None if kept.len() == self.most => {
-                kept.remove(0);
-                (file, Arc::default())
-            }
-            None => (file, Arc::default()),
-        };
-        let place = Arc::clone(&found.1);
-        kept.push(found);
-        place
-    }
-}
-
 pub(crate) struct Fetcher {
     source: Source,
     cache: Option<Arc<Cache>>,
     /// Finished samples; their bytes need not be fetched.
     made: Option<Arc<Cache>>,
-    memory: Arc<ShardMemory>,
+    memory: Arc<Recent<ShardBytes>>,
     mapped: bool,
     blocks: Option<Arc<Blocks>>,
-    open: Vec<(u32, Box<dyn Object>)>,
+    open: OpenShards,
     /// Requests to the storage since they were last taken.
     n_requests: u64,
 }
@@ -147,11 +106,11 @@ impl Fetcher {
         source: Source,
         cache: Option<Arc<Cache>>,
         made: Option<Arc<Cache>>,
-        memory: Arc<ShardMemory>,
+        memory: Arc<Recent<ShardBytes>>,
         mapped: bool,
         blocks: Option<Arc<Blocks>>,
     ) -> Self {
-        Self { source, cache, made, memory, mapped, blocks, open: Vec::new(), n_requests: 0 }
+        Self { source, cache, made, memory, mapped, blocks, open: OpenShards::default(), n_requests: 0 }
     }
 
     /// Requests to the storage since the last call.
@@ -320,16 +279,7 @@ impl Fetcher {
     }
 
     fn object(&mut self, file: u32, watch: &mut Stopwatch) -> Result<&dyn Object, SampleError> {
-        if let Some(at) = self.open.iter().position(|(known, _)| *known == file) {
-            return Ok(self.open[at].1.as_ref());
-        }
-        watch.enter(Activity::Opening);
-        let object = self.source.storage.open(&self.source.index.files[file as usize])?;
-        if self.open.len() == OPEN_SHARDS {
-            self.open.remove(0);
-        }
-        self.open.push((file, object));
-        Ok(self.open.last().expect("pushed just above").1.as_ref())
+        self.open.get(file, &self.source.index.files[file as usize], self.source.storage.as_ref(), watch)
     }
 
     fn fetch_expanded(&mut self, parcel: &mut Parcel, how: tfrecord::Compression, watch: &mut Stopwatch) -> u64 {

@@ -129,7 +129,7 @@ impl Shared {
     }
 
     fn content<'a>(&'a self, sample: u32, stored: &'a [u8]) -> Result<Content<'a>, SampleError> {
-        self.source.index.unpack(sample, stored, self.map.wants_images())
+        self.source.index.unpack(sample, stored, self.map.wants())
     }
 
     /// Stores a finished sample if there is a cache for it. Returns its label.

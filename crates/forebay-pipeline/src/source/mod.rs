@@ -5,12 +5,13 @@
 
 mod discover;
 mod folder;
+mod indexed;
 mod keys;
 mod list;
 mod memory;
 mod shards;
 mod stream;
-mod streamed;
+pub(crate) mod streamed;
 mod unpack;
 
 use std::collections::HashMap;
@@ -52,6 +53,8 @@ pub(crate) enum Packing {
     CompressedTar(Compression),
     /// Decoded pixels; all samples have the same shape.
     Tensor,
+    /// Records without frames, at the places that an index file names.
+    Indexed,
     /// The map opens and reads the data by itself.
     Streamed,
 }
@@ -123,7 +126,10 @@ impl Index {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut number_of = HashMap::new();
         for item in order {
-            let group = self.places.get(item as usize).map_or(0, |place| place.group);
+            let group = match &self.streamed {
+                Some(streamed) => (streamed.group_of)(item),
+                None => self.places.get(item as usize).map_or(0, |place| place.group),
+            };
             let number = *number_of.entry(group).or_insert(groups.len());
             if number == groups.len() {
                 groups.push(Vec::new());
@@ -254,6 +260,20 @@ impl Source {
     /// If a shard cannot be opened, or their shapes differ.
     pub fn tensor(storage: Arc<dyn Storage>, shards: &[PathBuf]) -> Result<Self, Error> {
         shards::tensor(storage, shards)
+    }
+
+    /// Records of any content: indexed binary, or what [`discover`](Self::discover) recognises.
+    ///
+    /// # Errors
+    /// As for [`discover`](Self::discover); also if an index does not fit its data.
+    pub fn records(storage: Arc<dyn Storage>, paths: &[PathBuf]) -> Result<Self, Error> {
+        if let Some(files) = indexed::files(storage.as_ref(), paths)? {
+            return indexed::index(storage, &files);
+        }
+        match paths {
+            [one] => Self::discover(storage, one),
+            several => Self::discover_all(storage, several, &KeyNames::default()),
+        }
     }
 
     /// Samples that are already in memory, each with its label.
@@ -387,7 +407,7 @@ impl Source {
         self.pixels
     }
 
-    /// The packing: "files", "tfrecord", "tar", "tensor", "streamed".
+    /// The packing: "files", "tfrecord", "tar", "tensor", "indexed", "streamed".
     pub fn packing(&self) -> &'static str {
         match self.index.packing {
             Packing::Files => "files",
@@ -397,6 +417,7 @@ impl Source {
             Packing::Tar => "tar",
             Packing::CompressedTar(_) => "tar (gzip)",
             Packing::Tensor => "tensor",
+            Packing::Indexed => "indexed",
             Packing::Streamed => "streamed",
         }
     }

@@ -5,6 +5,7 @@
 //! Small samples may share a slot; one thread then makes them together.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_storage::Memory;
@@ -14,10 +15,14 @@ use super::{Index, Packing, Source};
 /// A slot's display name, used only if it fails.
 type NameOf = dyn Fn(u32) -> String + Send + Sync;
 
+/// A slot's group, for the stages that shuffle or interleave groups.
+type GroupOf = dyn Fn(u32) -> u32 + Send + Sync;
+
 pub(crate) struct Streamed {
     pub(crate) n_slots: u32,
     pub(crate) samples_per_slot: usize,
     pub(crate) name_of: Box<NameOf>,
+    pub(crate) group_of: Box<GroupOf>,
 }
 
 impl fmt::Debug for Streamed {
@@ -34,7 +39,18 @@ pub(super) fn index(
     samples_per_slot: usize,
     name_of: impl Fn(u32) -> String + Send + Sync + 'static,
 ) -> Source {
-    let mut index = Index::new(Packing::Streamed, Vec::new(), Vec::new());
-    index.streamed = Some(Streamed { n_slots, samples_per_slot: samples_per_slot.max(1), name_of: Box::new(name_of) });
+    let streamed = Streamed {
+        n_slots,
+        samples_per_slot: samples_per_slot.max(1),
+        name_of: Box::new(name_of),
+        group_of: Box::new(|_| 0),
+    };
+    of_files(Vec::new(), streamed)
+}
+
+/// Samples of files that the map reads; the files identify them.
+pub(crate) fn of_files(files: Vec<PathBuf>, streamed: Streamed) -> Source {
+    let mut index = Index::new(Packing::Streamed, files, Vec::new());
+    index.streamed = Some(streamed);
     Source::new(Arc::new(Memory::default()), index)
 }

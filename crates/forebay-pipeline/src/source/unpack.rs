@@ -4,6 +4,7 @@ use forebay_format::{tar, tfrecord};
 
 use super::{Index, NO_LABEL, Packing};
 use crate::error::SampleError;
+use crate::map::Wants;
 
 pub(crate) struct Content<'a> {
     pub(crate) bytes: &'a [u8],
@@ -11,27 +12,27 @@ pub(crate) struct Content<'a> {
 }
 
 impl Index {
-    /// Verifies the container's checksums and extracts a sample's content from its stored bytes. A record without an
-    /// image is an error if images are wanted.
-    pub(crate) fn unpack<'a>(
-        &self,
-        sample: u32,
-        stored: &'a [u8],
-        wants_image: bool,
-    ) -> Result<Content<'a>, SampleError> {
+    /// Verifies the container's checksums and extracts what is wanted of a sample from its stored bytes.
+    pub(crate) fn unpack<'a>(&self, sample: u32, stored: &'a [u8], wants: Wants) -> Result<Content<'a>, SampleError> {
         let Some(place) = self.places.get(sample as usize) else {
             return Ok(Content { bytes: stored, label: NO_LABEL });
         };
         match self.packing {
-            Packing::Files | Packing::Streamed => Ok(Content { bytes: stored, label: place.label }),
+            Packing::Files | Packing::Streamed | Packing::Indexed => Ok(Content { bytes: stored, label: place.label }),
             Packing::TfRecord | Packing::CompressedTfRecord(_) => {
                 let payload = tfrecord::parse_frame(stored, place.offset)?.payload;
+                if wants == Wants::Whole {
+                    return Ok(Content { bytes: payload, label: NO_LABEL });
+                }
                 match self.keys.read(payload) {
                     Ok(record) => Ok(Content { bytes: record.image, label: record.label.unwrap_or(NO_LABEL) }),
-                    Err(error) if wants_image => Err(error.into()),
+                    Err(error) if wants == Wants::Image => Err(error.into()),
                     // A record without an image is passed whole: it is the user's own format.
                     Err(_) => Ok(Content { bytes: payload, label: NO_LABEL }),
                 }
+            }
+            Packing::Tar | Packing::CompressedTar(_) if wants == Wants::Whole => {
+                Ok(Content { bytes: stored, label: NO_LABEL })
             }
             Packing::Tar | Packing::CompressedTar(_) => {
                 let sample = tar::parse_sample(stored, place.offset)?;

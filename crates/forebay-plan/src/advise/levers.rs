@@ -28,7 +28,7 @@ impl Model<'_> {
             false => "fewer threads compete for the cores",
             true if self.lacks_requests() => "more requests in flight",
             true if n as f64 > self.case.cores && self.waits_for_cores() => {
-                "more threads wait for cores at the same time"
+                "a larger share of the cores, which other programs also use"
             }
             true if n as f64 > self.case.cores => "more requests in flight",
             true => "use more cores",

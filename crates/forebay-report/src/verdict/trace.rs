@@ -1,12 +1,13 @@
 //! What a traced job says: its verdict, the rules that apply, and what was not seen.
 
-use forebay_record::{TraceBytes, TraceCell};
+use forebay_record::{TraceBytes, TraceCell, TracePhase};
 use forebay_units::{count, format_seconds, group_digits};
 
 use crate::number::{bytes, listed, percent};
 use crate::run::Run;
 
 const MAX_UNSEEN: usize = 5;
+const MAX_PHASES: usize = 8;
 
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     run.cells_of::<TraceCell>().next().map(|(_, cell)| cell.verdict.clone())
@@ -24,6 +25,7 @@ fn of_one(cell: &TraceCell) -> Vec<String> {
     said.push(calls(cell));
     said.extend(fetches(cell));
     said.extend(saves(cell));
+    said.extend(phases(cell));
     said.extend(
         cell.rules
             .iter()
@@ -96,6 +98,21 @@ fn saves(cell: &TraceCell) -> Option<String> {
             bytes(written)
         )
     })
+}
+
+fn phases(cell: &TraceCell) -> Option<String> {
+    let one = |phase: &TracePhase| {
+        let steps = if phase.steps > 0 { format!(", {}", count(phase.steps, "step")) } else { String::new() };
+        let waited =
+            if phase.wait_s > 0.0 { format!(", waited {}", format_seconds(phase.wait_s)) } else { String::new() };
+        format!("{} {}{steps}{waited}", phase.name, format_seconds(phase.seconds))
+    };
+    let shown: Vec<String> = cell.phases.iter().take(MAX_PHASES).map(one).collect();
+    let more = match cell.phases.len().saturating_sub(MAX_PHASES) {
+        0 => String::new(),
+        n => format!("; and {n} more"),
+    };
+    (!shown.is_empty()).then(|| format!("Phases: {}{more}.", shown.join("; ")))
 }
 
 /// The same bytes as three parties count them.

@@ -113,3 +113,34 @@ fn the_sitecustomize_of_the_user_still_runs_and_the_path_is_unchanged() {
     assert!(!said.contains(&ours.display().to_string()), "{said}");
     assert!(output.stderr.is_empty(), "{:?}", String::from_utf8(output.stderr));
 }
+
+/// What `forebay.step()` and `forebay.phase()` of the Python package do, beside an optimiser that the hook marks.
+const OWN: &str = r#"
+import ctypes, sys, time
+library = ctypes.PyDLL(None)
+library.forebay_phase.argtypes = [ctypes.c_char_p]
+hook = sys.modules["_forebay_trace"]
+hook._load()
+library.forebay_phase(b"train")
+for step in range(5):
+    time.sleep(0.02)
+    hook._step()
+    if step > 0 or hook.own_steps() == 0:
+        library.forebay_step()
+library.forebay_phase(b"validate")
+time.sleep(0.05)
+open("end", "w").close()
+"#;
+
+#[test]
+fn own_steps_replace_those_of_the_hook_and_phases_have_their_time() {
+    let job = Job::new();
+    let ended = job.run(job.python(OWN));
+    assert!(ended.status.success());
+    let cell = ended.cell();
+    assert_eq!(cell.totals.steps, Some(5), "each step once");
+    let phases: Vec<_> = cell.phases.iter().map(|phase| (phase.name.as_str(), phase.steps)).collect();
+    assert_eq!(phases, [("train", 5), ("validate", 0)]);
+    assert!((0.1..5.0).contains(&cell.phases[0].seconds), "{:?}", cell.phases);
+    assert!((0.05..5.0).contains(&cell.phases[1].seconds), "{:?}", cell.phases);
+}

@@ -110,13 +110,14 @@ fn data_on_a_shaped_tier_is_read_at_its_pace_and_the_record_says_so() {
 #[test]
 fn less_than_a_batch_is_refused() {
     let dir = Dir::with_set();
-    let wanted = "forebay: set: 24 samples are less than one batch of 64\n";
+    let wanted = "forebay: set: 24 samples are less than one batch of 64\nhint: pass --batch 24 or less\n";
     assert_eq!(dir.refused("train set"), wanted);
     assert_eq!(dir.refused("train set --accelerator emulated:1ms"), wanted);
     assert_eq!(dir.refused("train set --dry-run"), wanted);
     let (name, bytes) = dir.images("set").pop_first().unwrap();
     dir.write("one/0.jpg", bytes);
-    assert_eq!(dir.refused("train one"), "forebay: one: 1 sample is less than one batch of 64\n", "{name}");
+    let said = "forebay: one: 1 sample is less than one batch of 64\nhint: pass --batch 1 or less\n";
+    assert_eq!(dir.refused("train one"), said, "{name}");
     dir.write("one/0.jpg", "no image at all");
     let said = dir.refused("train one --accelerator emulated:1ms --batch 1 --baseline 0");
     assert!(said.starts_with("forebay: the only sample could not be used: one/0.jpg: "), "{said}");

@@ -12,7 +12,8 @@ mod filter;
 mod finish;
 mod rows;
 
-use super::{Dtype, ImageSpec, Pixels};
+use super::convert::{round, u8_to_f32};
+use super::{Dtype, ImageSpec, Pixels, Tint};
 use crate::Error;
 use filter::Filter;
 pub(super) use finish::Finish;
@@ -79,6 +80,8 @@ pub struct Renderer {
     lines: Filter,
     rows: Rows,
     finish: Finish,
+    /// The sample as bytes, where its colours are changed before it is finished.
+    bytes: Vec<u8>,
 }
 
 impl Renderer {
@@ -104,6 +107,7 @@ impl Renderer {
             lines: Filter::default(),
             rows: Rows::new(spec.width as usize),
             finish: Finish::new(spec, normalize),
+            bytes: Vec::new(),
         })
     }
 
@@ -113,6 +117,14 @@ impl Renderer {
     /// When the pixels are not `width * height * 3` bytes, the view does not fit the image or the sample, or the slot has
     /// the wrong size or alignment.
     pub fn render(&mut self, src: Pixels<'_>, view: &View, out: &mut [u8]) -> Result<(), Error> {
+        self.render_tinted(src, view, &[], out)
+    }
+
+    /// The same with changed colours: after the resize, in this order.
+    ///
+    /// # Errors
+    /// As for [`render`](Self::render).
+    pub fn render_tinted(&mut self, src: Pixels<'_>, view: &View, tints: &[Tint], out: &mut [u8]) -> Result<(), Error> {
         let needed = u64::from(src.width) * u64::from(src.height) * 3;
         if needed == 0 || src.rgb.len() as u64 != needed {
             return Err(Error::truncated("pixels", 0, needed, src.rgb.len() as u64));
@@ -133,9 +145,24 @@ impl Renderer {
             let start = ((crop.top + y) as usize * src.width as usize + crop.left as usize) * 3;
             &src.rgb[start..start + crop.width as usize * 3]
         };
+        let row_bytes = sample.0 as usize * 3;
+        if !tints.is_empty() {
+            self.bytes.resize(sample.1 as usize * row_bytes, 0);
+        }
         for y in 0..sample.1 as usize {
             let row = self.rows.make(line, self.lines.tap(y), &self.columns);
-            self.finish.put(y, row, out);
+            match tints {
+                [] => self.finish.put(y, row, out),
+                _ => round(row, &mut self.bytes[y * row_bytes..(y + 1) * row_bytes]),
+            }
+        }
+        if !tints.is_empty() {
+            tints.iter().for_each(|tint| tint.apply(&mut self.bytes));
+            let mut row = vec![0.0; row_bytes];
+            for (y, bytes) in self.bytes.chunks_exact(row_bytes).enumerate() {
+                u8_to_f32(bytes, &mut row);
+                self.finish.put(y, &mut row, out);
+            }
         }
         Ok(())
     }
