@@ -1,12 +1,14 @@
 //! What the Python half passes on: checked there for types, here for values.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use forebay_format::example::KeyNames;
 use forebay_format::image::{Dtype, ImageSpec, Layout, Normalize};
 use forebay_pipeline::{Augment, Crop, Jitter, Source};
-use forebay_storage::{Routed, Storage};
+use forebay_storage::access::{self, Access};
+use forebay_storage::{Routed, Storage, is_url};
 use forebay_units::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -68,6 +70,16 @@ fn refused(reason: impl Into<String>) -> PyErr {
     PyValueError::new_err(reason.into())
 }
 
+/// Tells the storage how the environment says that object stores are reached: once, when they are first used.
+fn provide_access() {
+    static PROVIDED: Once = Once::new();
+    PROVIDED.call_once(|| {
+        let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        // Nothing else in this process provides it.
+        let _ = access::provide(Access::of_variables(std::env::vars_os().filter_map(text)));
+    });
+}
+
 impl Common {
     /// The seed of the shuffle, if there is one.
     pub(crate) fn shuffle(&self) -> Option<u64> {
@@ -79,6 +91,10 @@ impl Common {
         self.check()?;
         if let Some(error) = self.data.iter().filter_map(|path| path.to_str()).find_map(error::not_a_path) {
             return Err(error);
+        }
+        // A list may name objects.
+        if self.data.iter().any(|path| is_url(path) || path.is_file()) {
+            provide_access();
         }
         Ok(Arc::new(Routed::default()))
     }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_measure::cold;
-use forebay_pipeline::{Dataset, ReadOnly, Source, Threads};
+use forebay_pipeline::{Batched, Dataset, ReadOnly, Source, Threads};
 use forebay_plan::{Curve, Point};
 use forebay_storage::Profile;
 
-use crate::supply;
+use crate::supply::{self, Order};
 
 /// Requests in flight that are tried.
 const LEVELS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -60,9 +60,9 @@ pub(crate) fn seen(threads: usize, blocked_s: f64) -> Option<Curve> {
     Curve::new([Point { in_flight: threads as f64, per_s: threads as f64 / blocked_s, error: 0.1 }])
 }
 
-/// Reads samples with more and more threads; `enough` samples per second end it early. `None` where no level gave a rate, or cold files
-/// cannot be made cold again in time.
-pub(crate) fn measure(source: &Source, is_cold: bool, enough: f64, cancel: &AtomicBool) -> Option<Curve> {
+/// Reads samples in this order with more and more threads; `enough` samples per second end it early. `None` where no level gave a rate, or
+/// cold files cannot be made cold again in time.
+pub(crate) fn measure(source: &Source, order: Order, is_cold: bool, enough: f64, cancel: &AtomicBool) -> Option<Curve> {
     if is_cold && source.files().len() > MOST_EVICTED {
         return None;
     }
@@ -72,7 +72,8 @@ pub(crate) fn measure(source: &Source, is_cold: bool, enough: f64, cancel: &Atom
             break;
         }
         cold::prepare(source.files(), is_cold).ok()?;
-        let Some(point) = level(source, n, SEED + i as u64, is_cold, cancel) else { break };
+        let order = Order { seed: SEED + i as u64, ..order.without_window() };
+        let Some(point) = level(source, n, order, is_cold, cancel) else { break };
         points.push(point);
         let gains = points.windows(2).map(|pair| pair[1].per_s / pair[0].per_s).collect::<Vec<_>>();
         let is_flat = gains.len() >= 2 && gains[gains.len() - 2..].iter().all(|gain| *gain < FLAT);
@@ -84,12 +85,12 @@ pub(crate) fn measure(source: &Source, is_cold: bool, enough: f64, cancel: &Atom
 }
 
 /// Samples per second with so many threads that only read.
-fn level(source: &Source, threads: usize, seed: u64, is_cold: bool, cancel: &AtomicBool) -> Option<Point> {
-    let dataset = supply::Order { shuffle: None, interleave: None, seed }.of(Dataset::new(source.clone()));
+fn level(source: &Source, threads: usize, order: Order, is_cold: bool, cancel: &AtomicBool) -> Option<Point> {
+    let dataset = order.of(Dataset::new(source.clone()));
     // What was read once is no longer cold.
     let dataset = if is_cold { dataset } else { dataset.repeat(1_000) };
-    let pipeline =
-        dataset.map(ReadOnly).threads(Threads::Fixed(threads)).ignore_errors().batch(1).prefetch(4 * threads.max(4));
+    let mapped = order.read(dataset.map(ReadOnly)).threads(Threads::Fixed(threads)).ignore_errors();
+    let pipeline = mapped.batch(1).prefetch(4 * threads.max(4));
     let mut batches = pipeline.iter().ok()?;
     // The first of each thread are late by its start.
     for _ in 0..threads {
@@ -111,6 +112,23 @@ fn level(source: &Source, threads: usize, seed: u64, is_cold: bool, cancel: &Ato
     (n >= 8).then(|| Point { in_flight: threads as f64, per_s, error: error(&marks, per_s) })
 }
 
+/// Seconds on a core per sample, while the pipeline makes the same samples from memory again and again; `None` where the kernel does not
+/// count, or samples fail.
+pub(crate) fn cpu_s(again: &Batched, n_samples: u64, cancel: &AtomicBool) -> Option<f64> {
+    let mut batches = again.iter().ok()?;
+    let mut pass = |least: Duration| {
+        let (start, mut n) = (Instant::now(), 0);
+        while n < n_samples || start.elapsed() < least {
+            n += batches.next_unless(cancel)?.ok()?.len() as u64;
+        }
+        Some(batches.stats())
+    };
+    // The first pass brings the samples into memory.
+    let (before, after) = (pass(Duration::ZERO)?, pass(LEVEL)?);
+    let running_ns = after.scheduled?.running_ns - before.scheduled?.running_ns;
+    Some(running_ns as f64 / 1e9 / (after.n_samples - before.n_samples) as f64)
+}
+
 /// Relative standard error of the mean, from the rates of the parts.
 fn error(marks: &[(f64, f64)], per_s: f64) -> f64 {
     let starts = std::iter::once((0.0, 0.0)).chain(marks.iter().copied());
@@ -122,4 +140,29 @@ fn error(marks: &[(f64, f64)], per_s: f64) -> f64 {
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (rates.len() - 1) as f64;
     (variance / rates.len() as f64).sqrt() / per_s
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_dataset::{Control, PackOptions, PackPlan, Packing, pack};
+    use forebay_storage::{Mode, files};
+
+    use super::*;
+    use crate::train::tests::data;
+
+    #[test]
+    fn shards_are_measured_in_the_order_in_which_they_would_be_read() {
+        let (dir, cancel) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
+        let plan = PackPlan::new(&data(dir.path()), PackOptions::new(Packing::Tar)).unwrap();
+        let shards = dir.path().join("shards");
+        pack(&plan, &shards, &Control::default()).unwrap();
+        let hdd: Profile = "hdd".parse().unwrap();
+        let source = Source::discover(files(Mode::Buffered, Some(&hdd)), &shards).unwrap();
+        let rate = |shuffle| {
+            let order = Order { shuffle, interleave: None, seed: 0 };
+            measure(&source, order, false, f64::INFINITY, &cancel).unwrap().rate(1.0)
+        };
+        let (single, streamed) = (rate(None), rate(Some(Order::WINDOW)));
+        assert!(streamed > 4.0 * single, "a seek per sample or per MiB: {single} and {streamed}");
+    }
 }

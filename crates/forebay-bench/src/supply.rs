@@ -14,7 +14,7 @@ use forebay_pipeline::{
 };
 use forebay_record::{DatasetNote, Failure, TriedThreads};
 use forebay_storage::{
-    CHOICE_LIMIT, CacheCounts, CachePlace, Mode, Profile, Reading, Requests, Storage, choose_mode, is_url,
+    CHOICE_LIMIT, CacheCounts, CachePlace, Device, Mode, Reading, Requests, Storage, choose_mode, is_url,
 };
 use forebay_units::{Bytes, PathText, count, group_digits};
 
@@ -40,11 +40,11 @@ pub(crate) struct ReadingSettings {
 
 impl ReadingSettings {
     /// Refuses settings that mean nothing where the data is.
-    fn check(&self, source: &Source, tier: Option<&Profile>) -> Result<(), forebay_measure::Error> {
+    fn check(&self, source: &Source, is_emulated: bool) -> Result<(), forebay_measure::Error> {
         let of_files = [
             ("cold", self.cold, "evicts files from the page cache"),
             ("io", self.io != Io::Fixed(Mode::Buffered), "is how files are read"),
-            ("tier", tier.is_some(), "emulates a device below files"),
+            ("tier", is_emulated, "emulates a device below files"),
         ];
         let of_objects = [
             ("inflight", self.inflight.is_some(), "is for data on an object store"),
@@ -95,19 +95,16 @@ pub(crate) fn is_remote(source: &Source) -> bool {
 /// Opens the storage; notes a mode chosen by measurement.
 pub(crate) fn storage(
     settings: ReadingSettings,
-    tier: Option<&Profile>,
+    device: Option<&Arc<Device>>,
     source: &Source,
     notes: &mut Vec<String>,
 ) -> Result<Arc<dyn Storage>, forebay_measure::Error> {
-    settings.check(source, tier)?;
+    settings.check(source, device.is_some())?;
     let mode = match settings.io {
         Io::Fixed(mode) => mode,
         Io::Auto => chosen_mode(source, notes)?,
     };
-    Ok(match tier {
-        Some(_) => forebay_storage::files(mode, tier),
-        None => forebay_storage::files_and_objects(mode, settings.reading())?,
-    })
+    Ok(forebay_storage::files_and_objects(mode, device, settings.reading())?)
 }
 
 /// Describes the storage of the data.
@@ -158,6 +155,23 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// The usual shuffle of shards that are read in order.
+    pub(crate) const WINDOW: Shuffle = Shuffle::Window(USUAL_WINDOW);
+
+    /// Whether shards are read in large blocks.
+    pub(crate) fn is_streamed(&self) -> bool {
+        !matches!(self.shuffle, None | Some(Shuffle::Full))
+    }
+
+    /// The same requests without a window, whose first samples would wait for all of it.
+    pub(crate) fn without_window(self) -> Self {
+        let interleave = self.interleave.or(Some(USUAL_INTERLEAVE));
+        match self.shuffle {
+            Some(Shuffle::Window(_)) => Self { shuffle: Some(Shuffle::Shards), interleave, ..self },
+            _ => self,
+        }
+    }
+
     /// # Errors
     /// If the shards are to be interleaved in an order that has none.
     pub(crate) fn check(&self) -> Result<(), Refused> {
@@ -195,10 +209,7 @@ impl Order {
 
     /// Reads shards in large blocks where the order has neighbours follow each other soon.
     pub(crate) fn read(&self, mapped: Mapped) -> Mapped {
-        match self.shuffle {
-            None | Some(Shuffle::Full) => mapped,
-            Some(_) => mapped.read_blocks(BLOCK),
-        }
+        if self.is_streamed() { mapped.read_blocks(BLOCK) } else { mapped }
     }
 }
 

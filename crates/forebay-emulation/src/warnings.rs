@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_record::{CacheState, WorkloadTotals};
-use forebay_units::{Bytes, count};
+use forebay_units::{Bytes, count, format_seconds};
 use forebay_workload::{Part, Workload};
 
 use super::place::checkpoint_warning;
@@ -145,8 +145,10 @@ fn clock_bound(reports: &[RankReport]) -> Option<String> {
     let late = sum(|epoch| epoch.late_ns) + evaluated(|done| done.late_ns);
     (drawn > 0.0 && drawn + late > CLOCK_BOUND * drawn).then(|| {
         format!(
-            "clock-bound emulation: the ends of emulated computations were noticed late by {:.1} % of their time, because this machine \
-             woke too late or had no core free; AU and rate are understated by the same percentage",
+            "clock-bound emulation: the ends of emulated computations were noticed late, {} of other time for {} of computing \
+             ({:.1} %), because this machine woke too late or had no core free; without it AU and rate would be higher",
+            format_seconds(late / 1e9),
+            format_seconds(drawn / 1e9),
             100.0 * late / drawn
         )
     })

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, StoppingFs, Tier};
 use forebay_record::TierKind;
-use forebay_storage::Profile;
+use forebay_storage::{Device, Profile};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
@@ -15,12 +15,14 @@ pub struct Place {
     pub shaped: Option<Profile>,
     /// Emulated by the kernel below the folder.
     pub kernel: Option<Profile>,
+    /// Whether the device that this process emulates is that of the data, too.
+    pub is_of_data: bool,
 }
 
 impl Place {
     /// A folder on a device that is not emulated.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), shaped: None, kernel: None }
+        Self { dir: dir.into(), shaped: None, kernel: None, is_of_data: false }
     }
 
     /// The emulated device; if there are two, the in-process one, because it is the outer one.
@@ -30,10 +32,16 @@ impl Place {
     }
 
     pub fn fs(&self) -> Arc<dyn Fs> {
+        self.fs_beside(None)
+    }
+
+    /// `data` is the device of the data, if this process emulates it.
+    fn fs_beside(&self, data: Option<&Arc<Device>>) -> Arc<dyn Fs> {
         let local: Arc<dyn Fs> = Arc::new(LocalFs);
-        match &self.shaped {
-            Some(profile) => Arc::new(ShapedFs::new(local, profile.clone())),
-            None => local,
+        match (&self.shaped, data.filter(|_| self.is_of_data)) {
+            (Some(_), Some(device)) => Arc::new(ShapedFs::on(local, Arc::clone(device))),
+            (Some(profile), None) => Arc::new(ShapedFs::new(local, profile.clone())),
+            (None, _) => local,
         }
     }
 }
@@ -85,8 +93,15 @@ impl Places {
     }
 
     pub fn tiers(&self) -> Vec<Tier> {
-        let tier =
-            |(place, keep): (&Place, usize)| Tier { keep: Keep::last(keep), ..Tier::new(place.fs(), &place.dir) };
+        self.tiers_beside(None)
+    }
+
+    /// `data` is the device of the data, if this process emulates it.
+    pub fn tiers_beside(&self, data: Option<&Arc<Device>>) -> Vec<Tier> {
+        let tier = |(place, keep): (&Place, usize)| Tier {
+            keep: Keep::last(keep),
+            ..Tier::new(place.fs_beside(data), &place.dir)
+        };
         self.with_kept().map(tier).collect()
     }
 }

@@ -61,6 +61,8 @@ pub struct Spelling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
     Flag,
+    /// A flag that also changes the order of the samples, and so what is learnt.
+    Order,
     /// The data is written anew in another format.
     Reformat,
     Hardware,

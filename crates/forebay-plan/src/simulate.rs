@@ -47,7 +47,8 @@ enum Worker {
 impl Worker {
     /// With the bytes of a sample.
     fn has(case: &Case, sample: usize) -> Self {
-        if case.delay_s > 0.0 { Self::Queues { sample, left: case.delay_s } } else { Self::runs(case, sample) }
+        let left = case.delay_s(sample);
+        if left > 0.0 { Self::Queues { sample, left } } else { Self::runs(case, sample) }
     }
 
     fn runs(case: &Case, sample: usize) -> Self {
@@ -140,7 +141,11 @@ impl<'a> Simulation<'a> {
 
     /// The consumer asks for its next batch, which lets the workers claim that one and the prefetch behind it.
     fn ask(&mut self) {
-        let wanted = (self.step + 1 + self.flags.prefetch) * self.case.batch;
+        let ahead = match self.flags.prefetch {
+            0 => 0,
+            n => n + self.case.sent_ahead,
+        };
+        let wanted = (self.step + 1 + ahead) * self.case.batch;
         self.limit = self.limit.max(wanted.min(self.n_samples));
         self.consumer = Consumer::Waits;
     }
@@ -173,12 +178,13 @@ impl<'a> Simulation<'a> {
         };
         let share = (self.case.cores / (n_runs + n_computing).max(1) as f64).min(1.0);
         let compute_rate = if n_computing > 0 { share } else { 1.0 };
+        let pace = share / self.case.cost(n_runs as f64);
         let rates = self.read_rates(n_reads);
         let of_workers = self.workers.iter().zip(&rates).filter_map(|(worker, rate)| match worker {
             Worker::Idle => None,
             Worker::Reads { left, .. } => Some(left / rate),
             Worker::Queues { left, .. } => Some(*left),
-            Worker::Runs { left, .. } => Some(left / share),
+            Worker::Runs { left, .. } => Some(left / pace),
         });
         let of_consumer = match self.consumer {
             Consumer::Waits => None,
@@ -191,7 +197,7 @@ impl<'a> Simulation<'a> {
         if let Consumer::Waits = self.consumer {
             self.waits[self.step] += step;
         }
-        self.pass(step, &rates, share);
+        self.pass(step, &rates, share, pace);
         self.pass_consumer(step, compute_rate);
     }
 
@@ -213,7 +219,7 @@ impl<'a> Simulation<'a> {
         rates
     }
 
-    fn pass(&mut self, step: f64, rates: &[f64], share: f64) {
+    fn pass(&mut self, step: f64, rates: &[f64], share: f64, pace: f64) {
         let case = self.case;
         for (worker, read_rate) in self.workers.iter_mut().zip(rates) {
             *worker = match *worker {
@@ -228,7 +234,7 @@ impl<'a> Simulation<'a> {
                 },
                 Worker::Runs { sample, left } => {
                     self.queued_s += step * (1.0 - share);
-                    match left - step * share {
+                    match left - step * pace {
                         left if left > 1e-12 => Worker::Runs { sample, left },
                         _ => {
                             self.done[sample / case.batch] += 1;

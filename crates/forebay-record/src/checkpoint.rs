@@ -342,6 +342,44 @@ pub struct TrainCheckpoints {
     /// Traffic of each tier, nearest first.
     #[serde(default)]
     pub traffic: Vec<TierTraffic>,
+    /// Failures that were injected; missing unless they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected: Option<InjectedFailures>,
+}
+
+/// Failures that were injected into a training run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InjectedFailures {
+    /// Mean time between them, in seconds, as asked.
+    pub every_s: f64,
+    /// All failures, in order.
+    #[serde(default)]
+    pub failures: Vec<TrainFailure>,
+}
+
+impl InjectedFailures {
+    /// Steps that were computed again.
+    pub fn n_lost_steps(&self) -> u64 {
+        self.failures.iter().map(|failure| failure.step.saturating_sub(failure.resumed_from)).sum()
+    }
+}
+
+/// A failure of the training process, and how it went on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrainFailure {
+    /// When it struck, in seconds since the start of the run.
+    pub at_s: f64,
+    /// Steps that had been made.
+    pub step: u64,
+    /// Step of the newest checkpoint, from which training resumed; 0 where there was none.
+    pub resumed_from: u64,
+    /// Seconds to restore the checkpoint, in which training stood still.
+    pub restore_s: f64,
+    /// Whether it tore a save.
+    #[serde(default)]
+    pub in_save: bool,
 }
 
 impl TrainCheckpoints {

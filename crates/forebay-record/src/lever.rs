@@ -8,8 +8,8 @@ use crate::Level;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lever {
-    /// `prefetch`, `threads`, `io`, `pack`, `decode`, `storage`, `order`, `cores`, `checkpoint`, `none` when the accelerator is the limit,
-    /// or `unknown` when it cannot be told; empty in old records.
+    /// `prefetch`, `threads`, `io`, `shuffle` (shards read in order), `pack`, `decode`, `storage`, `order`,
+    /// `cores`, `checkpoint`, `none` when the accelerator is the limit, or `unknown` when it cannot be told; empty in old records.
     pub name: String,
     /// What to change, with the flag if there is one.
     pub advice: String,
@@ -44,6 +44,8 @@ pub struct Change {
 impl Change {
     /// The setting that stands for the same samples in another format, as the factor of a study.
     pub const DATASET: &str = "dataset";
+    /// The setting of the order of the samples.
+    pub const SHUFFLE: &str = "shuffle";
 }
 
 /// What limits a run, cross-checked.

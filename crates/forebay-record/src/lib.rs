@@ -53,7 +53,10 @@ pub use any::AnyRecord;
 pub use cause::{ByCause, Cause};
 pub use cell::{AnyCell, Cell, Remarks};
 pub use check::{Checked, Wrong};
-pub use checkpoint::{CheckpointCell, CheckpointSample, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints};
+pub use checkpoint::{
+    CheckpointCell, CheckpointSample, InjectedFailures, SaveFate, TierTraffic, TrainCheckpoint, TrainCheckpoints,
+    TrainFailure,
+};
 pub use checkpoint_place::CheckpointPlace;
 pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
@@ -70,7 +73,7 @@ pub use schema::{json_schema, study_schema};
 pub use series::{Column, Mark, Reads, Series};
 pub use study::{
     DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Reference, Rule, Scale, Scaled, Step,
-    StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
+    StepPoint, StudyCell, StudyHead, StudyLine, StudyResumed, StudyRun, StudySpec, TierNote, TierSpec, WorkloadSpec,
 };
 pub use trace::{
     TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TracePhase, TraceProcess, TraceRule, TraceSave,

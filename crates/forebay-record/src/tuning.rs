@@ -63,7 +63,8 @@ pub struct Tuning {
     /// Settings of the run that are not defaults, by name, as in a study file.
     #[serde(default)]
     pub settings: Levels,
-    /// Flags of the data that are no settings: `tier`, `image_key`, `label_key`.
+    /// Flags that are no settings: `tier`, `image_key`, `label_key`; with checkpoints `checkpoint_dir`, `checkpoint_tier`, `burst_dir`,
+    /// `burst_tier`, the folders escaped.
     #[serde(default)]
     pub data_flags: Levels,
     /// Flags of `forebay data pack` that make the data of this run; `None` for the user's own data.

@@ -35,6 +35,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
     if run.is_study() {
         let scale = match head.scale {
             Scale::Quick => "quick: as published, with fewer bytes",
+            Scale::Standard => "standard: as published, with less data and every figure repeated",
             Scale::Full => "full: as published",
         };
         facts.push(("scale", scale.to_owned()));

@@ -15,10 +15,12 @@
 //! ```
 
 mod advised;
+mod answer;
 mod axis;
 mod basis;
 mod cells;
 mod compare;
+mod contention;
 mod data;
 mod dataset;
 mod environment;
@@ -26,7 +28,9 @@ mod export;
 mod failures;
 mod fig;
 mod followed;
+mod frontier;
 mod grid;
+mod interval;
 mod legend;
 mod level;
 mod limit;

@@ -86,7 +86,7 @@ fn emulated(run: &Run<'_>, group: &Group<'_>, all: &[Group<'_>]) -> Option<Strin
     };
     let real = all.iter().find(is_real).map(|real| {
         let (first, last) = (&real.counts[0], real.last());
-        let asks = if run.head().scale == Scale::Quick { ", at the quick scale's smaller demand" } else { "" };
+        let asks = if run.head().scale != Scale::Full { ", at the quick scale's smaller demand" } else { "" };
         format!(
             " With forebay's own reader ({}{asks}), AU over whole epochs is {} with {} and {} with {}; DLIO's arithmetic gives \
              {} and {}.",

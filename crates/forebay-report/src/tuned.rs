@@ -1,4 +1,6 @@
-//! What `forebay tune` found: the path of its runs, and the settings of the fastest as a command line and as a study file.
+//! What `forebay tune` found: the path of its runs, and the settings of the fastest as a command line, in Python and as a study file.
+
+mod python;
 
 use std::fmt::Write;
 
@@ -8,6 +10,9 @@ use forebay_units::{group_digits, shell_word, unescape};
 use crate::number::{brief_seconds, listed, percent, quantity};
 use crate::run::Run;
 
+/// Names of the tiers of checkpoints in a study file, with the flags of their folder and of their device.
+const PLACES: [(&str, [&str; 2]); 2] =
+    [("checkpoints", ["checkpoint_dir", "checkpoint_tier"]), ("burst-buffer", ["burst_dir", "burst_tier"])];
 /// Predictions at most so far from the measurement are counted as good.
 const NEAR: f64 = 0.10;
 
@@ -25,6 +30,12 @@ impl Tried<'_> {
     /// Run time over that of the fastest run before, minus 1.
     pub(crate) fn gain(&self) -> Option<f64> {
         self.tuning.before_s.map(|before_s| self.wall_s / before_s - 1.0)
+    }
+
+    /// Half the width of the interval of the run time over that of another run, from the ranges of both runs' repeats.
+    fn ratio_error(&self, other: &Self) -> Option<f64> {
+        let (own, others) = (self.train.spread?, other.train.spread?);
+        Some(self.wall_s / other.wall_s * own.hypot(others))
     }
 
     /// Predicted over measured run time, minus 1.
@@ -61,6 +72,7 @@ fn flag_of(setting: &str, level: &Level) -> Option<String> {
     match level {
         Level::Flag(true) => Some(name),
         Level::Flag(false) => None,
+        Level::Text(escaped) if setting.ends_with("_dir") => Some(format!("{name} {}", path_word(escaped))),
         value => Some(format!("{name} {}", shell_word(value.to_string()))),
     }
 }
@@ -75,11 +87,12 @@ pub(crate) fn headline(run: &Run<'_>) -> Option<String> {
         format!("No change made the run faster than {}.{doubt}", brief_seconds(best.wall_s))
     } else {
         format!(
-            "With {} the run takes {} instead of {} ({}).{doubt}",
+            "With {} the run takes {} instead of {} ({}{}).{doubt}",
             listed(&changes),
             brief_seconds(best.wall_s),
             brief_seconds(first.wall_s),
-            signed(best.wall_s / first.wall_s - 1.0)
+            signed(best.wall_s / first.wall_s - 1.0),
+            best.ratio_error(first).map(|error| format!(" ± {}", percent(error))).unwrap_or_default()
         )
     })
 }
@@ -155,16 +168,22 @@ pub(crate) fn code(run: &Run<'_>, tried: &Tried<'_>) -> Vec<(String, String)> {
     };
     vec![
         ("The settings as a command line".to_owned(), command(tried.tuning, own, &data)),
+        ("The same in Python".to_owned(), python::loader(tried, &data)),
         ("The same as a study file, for forebay study run".to_owned(), study(tried, &data)),
     ]
 }
 
+/// An escaped path as the shell takes it.
+fn path_word(escaped: &str) -> String {
+    unescape(escaped).map_or_else(|_| shell_word(escaped), shell_word)
+}
+
 fn command(tuning: &Tuning, own: &str, data: &str) -> String {
-    let path = |escaped: &str| unescape(escaped).map_or_else(|_| shell_word(escaped), shell_word);
-    let pack = tuning.pack.as_ref().map(|flags| format!("forebay data pack {} {} {flags}\n", path(own), path(data)));
+    let (from, to) = (path_word(own), path_word(data));
+    let pack = tuning.pack.as_ref().map(|flags| format!("forebay data pack {from} {to} {flags}\n"));
     let flags = tuning.settings.iter().chain(&tuning.data_flags).filter_map(|(name, level)| flag_of(name, level));
     let flags: Vec<String> = flags.collect();
-    format!("{}forebay train {} {}", pack.unwrap_or_default(), path(data), flags.join(" "))
+    format!("{}forebay train {to} {}", pack.unwrap_or_default(), flags.join(" "))
 }
 
 /// Keys of TFRecord features have no place in a study file, which finds them by content.
@@ -179,11 +198,22 @@ fn study(tried: &Tried<'_>, data: &str) -> String {
     if let Some(tier) = &tier {
         let _ = write!(text, "\n[[tier]]\nname = {0}\nprofile = {0}\n", quoted(tier));
     }
+    for (place, [dir, tier]) in PLACES {
+        let Some(Level::Text(path)) = tuning.data_flags.get(dir) else { continue };
+        let key = if tuning.data_flags.contains_key(tier) { "profile" } else { "path" };
+        let value = tuning.data_flags.get(tier).map_or_else(|| path.clone(), ToString::to_string);
+        let _ = write!(text, "\n[[tier]]\nname = {}\n{key} = {}\n", quoted(place), quoted(&value));
+    }
     text.push_str(
         "\n[[experiment]]\nname = \"training\"\nrun = \"train\"\ndataset = \"data\"\nrepeats = 3\n\n[experiment.settings]\n",
     );
     if let Some(tier) = &tier {
         let _ = writeln!(text, "tier = {}", quoted(tier));
+    }
+    for (place, [dir, _]) in PLACES {
+        if tuning.data_flags.contains_key(dir) {
+            let _ = writeln!(text, "{0} = {1}", if dir == "burst_dir" { "burst" } else { "checkpoint" }, quoted(place));
+        }
     }
     let mut settings = tuning.settings.clone();
     if !settings.contains_key("steps") && !settings.contains_key("epochs") {

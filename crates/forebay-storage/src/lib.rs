@@ -73,17 +73,20 @@ pub use shaped::{Device, Profile, Shaped};
 /// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
     match tier {
-        Some(profile) => Arc::new(Shaped::new(Local::new(mode), profile.clone())),
+        Some(profile) => Arc::new(Shaped::on(Local::new(mode), Device::of(profile.clone()))),
         None => Arc::new(Routed::of_mode(mode)),
     }
 }
 
-/// Like [`files`] without a profile; says how objects are read ahead and kept.
+/// Like [`files`], on a device that others may use too; says how objects are read ahead and kept.
 ///
 /// # Errors
 /// When the near cache cannot be opened.
-pub fn files_and_objects(mode: Mode, reading: Reading) -> Result<Arc<dyn Storage>> {
-    Ok(Arc::new(Routed::new(mode, reading)?))
+pub fn files_and_objects(mode: Mode, device: Option<&Arc<Device>>, reading: Reading) -> Result<Arc<dyn Storage>> {
+    Ok(match device {
+        Some(device) => Arc::new(Shaped::on(Local::new(mode), Arc::clone(device))),
+        None => Arc::new(Routed::new(mode, reading)?),
+    })
 }
 
 /// A file or object that `list` found.

@@ -55,6 +55,12 @@ struct Place {
     offset: u64,
 }
 
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
 impl Device {
     pub fn new(profile: Profile, clock: Arc<dyn Clock>) -> Self {
         let schedule = Schedule {
@@ -65,6 +71,11 @@ impl Device {
             in_flight: 0,
         };
         Self { profile, clock, schedule: Mutex::new(schedule) }
+    }
+
+    /// By the system's clock.
+    pub fn of(profile: Profile) -> Arc<Self> {
+        Arc::new(Self::new(profile, Arc::new(SystemClock::default())))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Schedule> {
@@ -201,11 +212,16 @@ pub struct Shaped<S> {
 impl<S: Storage> Shaped<S> {
     /// Shapes `inner` after the profile, by the system's clock.
     pub fn new(inner: S, profile: Profile) -> Self {
-        Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
+        Self::on(inner, Device::of(profile))
     }
 
     pub fn with_clock(inner: S, profile: Profile, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, device: Arc::new(Device::new(profile, clock)) }
+        Self::on(inner, Arc::new(Device::new(profile, clock)))
+    }
+
+    /// On a device that others may use too.
+    pub fn on(inner: S, device: Arc<Device>) -> Self {
+        Self { inner, device }
     }
 }
 

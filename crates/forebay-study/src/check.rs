@@ -8,7 +8,6 @@ use forebay_units::suggest;
 use super::error::{Error, Result};
 use super::steps::{self, Work};
 
-const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
 const MAX_ROUNDS: u64 = 10_000;
 
 pub(super) fn place_of(experiment: &ExperimentSpec) -> String {
@@ -43,13 +42,13 @@ fn each_once<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result
     Ok(())
 }
 
-/// Checks all names and values, at both scales.
+/// Checks all names and values, at all scales.
 pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
     rounds(experiment)?;
     for (name, levels) in &experiment.factors {
         let key = format!("factors.{name}");
         known(experiment, &key, name)?;
-        for levels in SCALES.map(|scale| levels.at(scale)) {
+        for levels in Scale::ALL.map(|scale| levels.at(scale)) {
             if levels.is_empty() {
                 return Err(Error::plan(at(experiment, &key), "a factor needs at least one level"));
             }
@@ -69,22 +68,22 @@ pub(super) fn experiment(experiment: &ExperimentSpec) -> Result<()> {
 
 fn rounds(experiment: &ExperimentSpec) -> Result<()> {
     for (key, rounds, least) in [("repeats", &experiment.repeats, 1), ("warmups", &experiment.warmups, 0)] {
-        if SCALES.iter().any(|scale| !(least..=MAX_ROUNDS).contains(rounds.at(*scale))) {
+        if Scale::ALL.iter().any(|scale| !(least..=MAX_ROUNDS).contains(rounds.at(*scale))) {
             return Err(Error::plan(at(experiment, key), format!("expected a number from {least} to {MAX_ROUNDS}")));
         }
     }
-    if experiment.run == Step::Probe && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
+    if experiment.run == Step::Probe && Scale::ALL.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
         return Err(Error::plan(
             at(experiment, "warmups"),
             "a probe has exactly one warm-up, its first run; set this to 1",
         ));
     }
-    if experiment.run == Step::Checkpoint && SCALES.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
+    if experiment.run == Step::Checkpoint && Scale::ALL.iter().any(|scale| *experiment.warmups.at(*scale) != 1) {
         let reason = "checkpoints have exactly one warm-up, the first save; set this to 1";
         return Err(Error::plan(at(experiment, "warmups"), reason));
     }
     let is_repeated = |scale: &Scale| (*experiment.repeats.at(*scale), *experiment.warmups.at(*scale)) != (1, 0);
-    if experiment.run == Step::Inspect && SCALES.iter().any(is_repeated) {
+    if experiment.run == Step::Inspect && Scale::ALL.iter().any(is_repeated) {
         let reason = "a dataset is inspected once; set repeats = 1 and warmups = 0";
         return Err(Error::plan(at(experiment, "repeats"), reason));
     }
@@ -114,7 +113,7 @@ fn known(experiment: &ExperimentSpec, key: &str, name: &str) -> Result<()> {
 }
 
 fn scaled_value(experiment: &ExperimentSpec, key: &str, name: &str, setting: &Scaled<Level>) -> Result<()> {
-    SCALES.iter().try_for_each(|scale| value(experiment, key, name, setting.at(*scale)))
+    Scale::ALL.iter().try_for_each(|scale| value(experiment, key, name, setting.at(*scale)))
 }
 
 fn value(experiment: &ExperimentSpec, key: &str, name: &str, level: &Level) -> Result<()> {
@@ -131,7 +130,7 @@ fn levels_exist(experiment: &ExperimentSpec, place: &str, levels: &Levels) -> Re
     for (name, level) in levels {
         factor_exists(experiment, place, name)?;
         let of_factor = &experiment.factors[name];
-        let all: Vec<&Level> = SCALES.iter().flat_map(|scale| of_factor.at(*scale)).collect();
+        let all: Vec<&Level> = Scale::ALL.iter().flat_map(|scale| of_factor.at(*scale)).collect();
         if !all.contains(&level) {
             let mut texts: Vec<String> = all.iter().map(ToString::to_string).collect();
             let mut seen = HashSet::new();
@@ -172,6 +171,13 @@ pub(super) fn figures_and_references(spec: &StudySpec) -> Result<()> {
     }
     for figure in &spec.figures {
         let place = format!("figure \"{}\"", figure.id);
+        if figure.kind != FigureKind::Frontier && !figure.points.is_empty() {
+            return Err(Error::plan(place, "only a frontier marks step times: omit `point`"));
+        }
+        let is_time = |seconds: f64| seconds.is_finite() && seconds > 0.0;
+        if figure.points.iter().any(|point| !is_time(point.step_s) || point.to_s.is_some_and(|to| to <= point.step_s)) {
+            return Err(Error::plan(place, "`step_s` must be a number above 0, and `to_s` one above it"));
+        }
         let Some(name) = &figure.experiment else {
             if figure.kind == FigureKind::Trace {
                 continue;

@@ -24,6 +24,7 @@ impl CheckpointDirs {
         places: &Places<'_>,
         route: &Route,
         keep: forebay_measure::Kept,
+        data_tier: Option<&str>,
         find_placement: FindPlacement<'_>,
     ) -> Result<Self, Failed> {
         let (mut folders, mut notes) = (Vec::new(), Vec::new());
@@ -33,11 +34,10 @@ impl CheckpointDirs {
             notes.extend(placement.notes.iter().map(|note| note.replacen("the data is", "checkpoints are", 1)));
             let dir = folder.path.clone();
             folders.push(folder);
-            Ok(forebay_measure::Place {
-                dir,
-                shaped: places.profile_of(tier).or(placement.shaped),
-                kernel: placement.kernel,
-            })
+            let shaped = places.profile_of(tier).or(placement.shaped);
+            // Images and checkpoints on one tier share its device.
+            let is_of_data = shaped.is_some() && data_tier == Some(tier);
+            Ok(forebay_measure::Place { dir, shaped, kernel: placement.kernel, is_of_data })
         };
         let fast = route.fast.as_deref().map(&mut place).transpose()?;
         let places = forebay_measure::Places { slow: place(&route.slow)?, fast, keep };

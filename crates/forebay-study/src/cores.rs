@@ -133,7 +133,7 @@ fn word<'a>(name: &str, level: &'a Level) -> Option<&'a str> {
 fn each<T>(scaled: &mut Scaled<T>) -> Vec<&mut T> {
     match scaled {
         Scaled::Both(value) => vec![value],
-        Scaled::Each { quick, full } => vec![quick, full],
+        Scaled::Each { quick, standard, full } => [quick].into_iter().chain(standard).chain([full]).collect(),
     }
 }
 

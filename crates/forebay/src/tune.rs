@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use forebay_bench::train::{Ended, Plan, TrainSettings};
+use forebay_bench::train::{Ended, Plan, TrainSettings, may_stream};
 use forebay_bench::tune::{Options, tune};
 use forebay_record::{Level, Levels};
 use forebay_storage::{Profile, is_url};
@@ -16,6 +16,7 @@ use crate::data::InputArgs;
 use crate::flags::{Flags, Pick};
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::train::CheckpointFolders;
 use crate::values::time;
 use crate::{live, stop, tier, train};
 
@@ -35,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 
+    /// Also try to read shards in order and shuffle their samples within a window, which changes what is learnt
+    #[arg(long)]
+    reorder: bool,
+
     /// Measured runs with the same settings; their spread is the noise below which a change is dropped
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     repeats: u32,
@@ -47,6 +52,9 @@ pub(crate) struct Args {
     tier: Option<Profile>,
 
     #[command(flatten)]
+    saving: CheckpointFolders,
+
+    #[command(flatten)]
     quiet: QuietArgs,
 
     /// Show what may be tried and written, without running anything
@@ -57,18 +65,17 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// The settings of a training on data, without checkpoints.
+/// The settings of a training on data.
 #[derive(Debug)]
 pub(crate) struct Tunable;
 
 impl Pick for Tunable {
     fn has(name: &str) -> bool {
-        let is_of_saves = name.starts_with("checkpoint_") || name.starts_with("keep") || name == "drain_rate";
         // Its runs have a length and a number of repeats of their own.
         let is_of_length = ["least_time", "interval"].contains(&name);
         // Data on an object store is not tuned.
         let is_of_objects = ["inflight", "readahead", "cache"].contains(&name);
-        name != "synthetic" && !is_of_saves && !is_of_length && !is_of_objects
+        !["synthetic", "fail_every"].contains(&name) && !is_of_length && !is_of_objects
     }
 }
 
@@ -85,7 +92,14 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     if let Some(scratch) = &args.scratch {
         check_scratch(scratch, &args.data)?;
     }
-    let (plan, options) = (args.plan(&placement), args.options());
+    let (plan, notes) = args.plan(&placement)?;
+    let options = args.options();
+    if plan.settings.steps.is_some() || plan.settings.epochs.is_some() {
+        train::check_checkpoints(&plan)?;
+    }
+    if options.reorders {
+        check_order(&plan)?;
+    }
     if args.dry_run {
         return preview(&plan, &options);
     }
@@ -96,13 +110,24 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     })?;
     let Ended { mut record, failure } = ended;
     record.series = Some(series);
-    record.notes.extend(placement.notes_with(args.tier.as_ref()));
+    record.notes.extend(notes);
     if let Some(failure) = &failure {
         remark(&format!("forebay: {}", chain(failure)));
     }
     json.give_record(&record)?;
     let is_stopped = stop::flag().load(Ordering::Relaxed);
     Ok(Outcome::of(failure.is_none() && !is_stopped))
+}
+
+/// There must be another order to try.
+fn check_order(plan: &Plan) -> Result<()> {
+    let packing = forebay_bench::train::preview(plan)?.dataset.packing;
+    if !may_stream(plan, &packing) {
+        bail!(
+            "--reorder: only TFRecord, tar and tensor shards that are read sample by sample can be read in another order"
+        );
+    }
+    Ok(())
 }
 
 /// The folder must be there and apart from the data, which is only read.
@@ -118,8 +143,12 @@ fn check_scratch(scratch: &Path, data: &Path) -> Result<()> {
 }
 
 impl Args {
-    fn plan(&self, placement: &Placement) -> Plan {
-        Plan {
+    /// With notes for the record.
+    fn plan(&self, placement: &Placement) -> Result<(Plan, Vec<String>)> {
+        let (saves, more) = self.saving.saves(&self.settings.0, Some(&self.data))?.unzip();
+        let mut notes = placement.notes_with(self.tier.as_ref());
+        notes.extend(more.into_iter().flatten());
+        let plan = Plan {
             settings: self.settings.0.clone(),
             data: Some(self.data.clone()),
             keys: self.input.keys(),
@@ -127,17 +156,24 @@ impl Args {
             kernel_tier: placement.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
             validate: None,
-            saves: None,
+            saves,
             warmups: 0,
             repeats: self.repeats as usize,
             until: None,
-        }
+        };
+        Ok((plan, notes))
     }
 
     fn options(&self) -> Options {
         let tier = self.tier.as_ref().map(|tier| ("tier".to_owned(), Level::Text(tier.name.clone())));
-        let data_flags: Levels = tier.into_iter().chain(self.input.given()).collect();
-        Options { budget: self.budget, scratch: self.scratch.clone(), settings: self.settings.1.clone(), data_flags }
+        let data_flags: Levels = tier.into_iter().chain(self.input.given()).chain(self.saving.given()).collect();
+        Options {
+            budget: self.budget,
+            scratch: self.scratch.clone(),
+            reorders: self.reorder,
+            settings: self.settings.1.clone(),
+            data_flags,
+        }
     }
 }
 
@@ -155,10 +191,15 @@ fn preview(plan: &Plan, options: &Options) -> Result<Outcome> {
             forebay_bench::tune::MOST_PACKED,
             dir.escaped()
         ),
-        None => "Other formats are not tried without --scratch. Nothing is written.".to_owned(),
+        None if plan.saves.is_none() => "Other formats are not tried without --scratch. Nothing is written.".to_owned(),
+        None => "Other formats are not tried without --scratch.".to_owned(),
+    };
+    let saves = match &plan.saves {
+        Some(_) => "Checkpoints go to hidden folders below the given ones, removed after each run.\n",
+        None => "",
     };
     done(&format!(
-        "{}; {steps}, batches of {}; {}; {} with the same settings; at most {} in all\nMay be tried: {}.\n{formats}\n",
+        "{}; {steps}, batches of {}; {}; {} with the same settings; at most {} in all\nMay be tried: {}.\n{formats}\n{saves}",
         train::of_what(&preview.dataset),
         plan.settings.batch,
         train::taken_by(&preview),

@@ -85,6 +85,13 @@ pub const SUBJECTS: &[Subject] = &[
     )
     .outputs(JSON)
     .long("tune photos --accelerator emulated:5ms --steps 1000000 --batch 4 --threads 1 --tier hdd"),
+    subject(
+        "tune",
+        "tune photos --accelerator emulated:1ms --steps 4 --batch 4 --threads 1 --checkpoint-every 2 \
+         --checkpoint-dir slow --burst-dir fast --checkpoint-size 1MB",
+        &["photos"],
+    )
+    .writes(&["slow", "fast"]),
     subject("checkpoint bench", "checkpoint bench bench --size 1MB --saves 1", &[])
         .writes(&["bench"])
         .outputs(JSON)

@@ -12,7 +12,7 @@ use forebay_measure::usage::{cores, cpu_seconds};
 use forebay_measure::{Done, Event, Observer, ThreadCount};
 use forebay_pipeline::{Batched, Dataset, Mapped, ReadOnly, Source, Stats, Threads, Tuning};
 use forebay_record::{CacheEvidence, IngestRepeat};
-use forebay_storage::{Null, Requests, Storage};
+use forebay_storage::{Device, Null, Requests, Storage};
 use forebay_units::count;
 
 use super::plan::Plan;
@@ -57,7 +57,8 @@ pub(super) struct Repeated {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(plan: &'a Plan, source: Source, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.settings.reading(), plan.tier.as_ref(), &source, notes)?;
+        let device = plan.tier.clone().map(Device::of);
+        let storage = supply::storage(plan.settings.reading(), device.as_ref(), &source, notes)?;
         Self::over(plan, source, storage)
     }
 

@@ -6,7 +6,7 @@ use forebay_measure::Cache;
 use forebay_measure::laps::Part;
 use forebay_measure::usage::cores;
 use forebay_pipeline::Activity;
-use forebay_plan::{Case, Curve, Flags, Run, Spelling, advise};
+use forebay_plan::{Case, Crowding, Curve, Flags, Run, Spelling, advise};
 use forebay_record::{Baseline, Cause, Disturbed, Lever, Limit};
 
 use super::alternatives::alternatives;
@@ -20,6 +20,8 @@ const FLAGS: Spelling = Spelling { threads: |n| format!("--threads {n}"), prefet
 const FROM_MEMORY: f64 = 0.03;
 /// Steps whose times are repeated in the model.
 const MOST_STEPS: usize = 1_024;
+/// One thread makes samples from memory for about so long.
+const AGAIN_S: f64 = 0.25;
 /// Waits below this fraction of a run need no other concurrency to be explained.
 const WORTH: f64 = 0.02;
 
@@ -38,19 +40,32 @@ pub(super) struct Observed<'a> {
 pub(super) fn advice(observed: &Observed<'_>, cancel: &AtomicBool) -> (Option<Limit>, Lever) {
     let Observed { trial, run, .. } = observed;
     let wall_s = run.totals.wall_s - run.totals.validate_s;
-    let (limit, lever) = match (observed.saves(), &trial.data) {
-        (Some((limit, lever)), _) => (Some(limit), lever),
-        (None, Some(data)) => {
-            let (limit, lever) = observed.model(data, cancel);
-            (Some(limit), lever)
+    let of_data = trial.data.as_ref().map(|data| observed.model(data, cancel));
+    let (limit, lever) = match (observed.saves(), of_data) {
+        (Some((limit, saves, true)), of_data) => {
+            (Some(limit), followed(saves, of_data.map(|(_, lever)| lever).unwrap_or_default()))
         }
-        (None, None) => {
+        (Some((_, saves, false)), Some((limit, lever))) => (Some(limit), followed(lever, saves)),
+        (None, Some((limit, lever))) => (Some(limit), lever),
+        (Some((_, _, false)) | None, None) => {
             let advice = "nothing was read".to_owned();
             (None, Lever { name: "none".to_owned(), advice, wall_s, ..Lever::default() })
         }
     };
     // Validation is no part of the model and stays as it is.
     (limit, later(lever, run.totals.validate_s))
+}
+
+/// The changes with further ones after the last; as they are if either names no change.
+fn followed(lever: Lever, next: Lever) -> Lever {
+    if lever.saves_s <= 0.0 || next.saves_s <= 0.0 {
+        return lever;
+    }
+    let runner_up = match lever.runner_up {
+        Some(second) => followed(*second, next),
+        None => next,
+    };
+    Lever { runner_up: Some(Box::new(runner_up)), ..lever }
 }
 
 /// The same changes of a run that takes longer.
@@ -64,13 +79,16 @@ impl Observed<'_> {
         self.run.totals.wall_s - self.run.totals.validate_s
     }
 
-    fn saves(&self) -> Option<(Limit, Lever)> {
+    /// And whether they hold the run up longer than waits do.
+    fn saves(&self) -> Option<(Limit, Lever, bool)> {
         let Self { trial, run, .. } = self;
         trial.plan.saves.as_ref()?;
         let saves = run.checkpoints.as_ref().map(|made| made.saves.as_slice()).unwrap_or_default();
         let saving = Saving::of(trial.plan, run.totals.checkpoint_s, saves);
         let waits_s = run.totals.wait_s - run.totals.first_wait_s;
-        Stalls { wall_s: self.wall_s(), waits_s }.lever(saving)
+        let stalls = Stalls { wall_s: self.wall_s(), waits_s };
+        let (limit, lever) = stalls.lever(saving)?;
+        Some((limit, lever, stalls.come_first(saving)))
     }
 
     fn model(&self, data: &TrainingData, cancel: &AtomicBool) -> (Limit, Lever) {
@@ -83,9 +101,11 @@ impl Observed<'_> {
             cores: cores() as f64,
             storage,
             cpu_s,
+            crowding: self.crowding(data, cancel),
             delay_s: 0.0,
             weights: explore::weights(&data.source),
             read_by_size: explore::READ_BY_SIZE,
+            sent_ahead: trial.sent_ahead(),
             step_s: self.steps_s(),
             between_s: self.between_s(),
             consumer_threads: trial.kind.threads_on_cores(),
@@ -146,7 +166,9 @@ impl Observed<'_> {
         if blocked_s < FROM_MEMORY * cpu_s {
             return (None, false);
         }
-        if let Some(profile) = &trial.plan.tier {
+        // A profile tells the rate of single samples, not that of shards read in blocks.
+        let order = trial.plan.settings.order();
+        if let Some(profile) = trial.plan.tier.as_ref().filter(|_| !order.is_streamed()) {
             return (explore::of_profile(profile, run.totals.bytes as f64 / self.n_samples()), false);
         }
         // What the run itself saw: so many threads, each blocked so long.
@@ -157,10 +179,24 @@ impl Observed<'_> {
         let is_cold = trial.plan.settings.cache() == Cache::Cold;
         let takes = run.totals.images as f64 / run.totals.compute_s.max(1e-9);
         let enough = 2.0 * takes.min(cores() as f64 / cpu_s.max(1e-9));
-        match explore::measure(&data.source, is_cold, enough, cancel) {
+        match explore::measure(&data.source, order, is_cold, enough, cancel) {
             Some(curve) => (Some(curve), true),
             None => (seen(), false),
         }
+    }
+
+    /// How much longer samples take when all cores work, measured where more threads may help.
+    fn crowding(&self, data: &TrainingData, cancel: &AtomicBool) -> Option<Crowding> {
+        let (few, many) = (self.trial.threads, cores());
+        if few >= many || !self.waits() || data.is_remote() {
+            return None;
+        }
+        // Of different sizes, and few enough for a quarter of a second.
+        let affordable = (AGAIN_S / self.cpu_s().max(1e-9)) as u64;
+        let n_samples = affordable.clamp(many as u64, 8 * many as u64);
+        let cpu_s = |threads| explore::cpu_s(&data.again(threads, n_samples), n_samples, cancel);
+        let ratio = cpu_s(many)? / cpu_s(few)?;
+        Some(Crowding { few: few as f64, many: many as f64, ratio })
     }
 
     /// A network on the workers' cores takes longer the more they work: its steps alone are what the model needs.

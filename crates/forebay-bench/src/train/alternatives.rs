@@ -13,6 +13,7 @@ use super::advice::Observed;
 use super::data::TrainingData;
 use super::plan::Plan;
 use crate::explore;
+use crate::supply::Order;
 
 /// The format of images decoded beforehand.
 pub(crate) const TENSOR: &str = "tensor";
@@ -26,7 +27,12 @@ pub(super) fn alternatives(
     decode_share: f64,
     cancel: &AtomicBool,
 ) -> Vec<Alternative> {
-    [direct(observed, data, case, cancel), decoded(observed, data, case, decode_share)].into_iter().flatten().collect()
+    let all = [
+        direct(observed, data, case, cancel),
+        streamed(observed, data, case, cancel),
+        decoded(observed, data, case, decode_share),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// Reads past the page cache, for cold files on a real device; `None` where the file system does not have them.
@@ -36,7 +42,8 @@ fn direct(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &At
     }
     let source = data.source.clone().with_storage(forebay_storage::files(Mode::Direct, None));
     // Direct reads go past the page cache, whatever it holds; evicting files would change it for the user's next run.
-    let storage = explore::measure(&source, false, f64::INFINITY, cancel)?;
+    let order = observed.trial.plan.settings.order();
+    let storage = explore::measure(&source, order, false, f64::INFINITY, cancel)?;
     Some(Alternative {
         name: "io",
         advice: "--io direct: read past the page cache".to_owned(),
@@ -52,6 +59,32 @@ fn direct(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &At
 pub(crate) fn may_read_directly(plan: &Plan) -> bool {
     let is_buffered = plan.settings.io == Io::Fixed(Mode::Buffered);
     is_buffered && plan.settings.cache() == Cache::Cold && plan.tier.is_none()
+}
+
+/// Shards read in order in large blocks, for shards that are read sample by sample.
+fn streamed(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &AtomicBool) -> Option<Alternative> {
+    let plan = observed.trial.plan;
+    if !may_stream(plan, data.source.packing()) || data.is_remote() || case.storage.is_none() || !observed.waits() {
+        return None;
+    }
+    let order = Order { shuffle: Some(Order::WINDOW), ..plan.settings.order() };
+    let is_cold = plan.settings.cache() == Cache::Cold;
+    let storage = explore::measure(&data.source, order, is_cold, f64::INFINITY, cancel)?;
+    let shuffle = Order::WINDOW.to_string();
+    Some(Alternative {
+        name: "shuffle",
+        advice: format!("--shuffle {shuffle}: read shards in order, in large requests, and shuffle within a window"),
+        effort: Effort::Order,
+        setting: Change { setting: Change::SHUFFLE.to_owned(), value: Level::Text(shuffle) },
+        storage: Some(storage),
+        cpu_s: case.cpu_s,
+        is_bound: false,
+    })
+}
+
+/// Whether data of this packing is read sample by sample and can be read in order. Compressed shards are read in order anyway.
+pub fn may_stream(plan: &Plan, packing: &str) -> bool {
+    ["tfrecord", "tar", TENSOR].contains(&packing) && !plan.settings.order().is_streamed()
 }
 
 /// Images decoded and resized beforehand.

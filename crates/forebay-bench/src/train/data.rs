@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_format::image::{Dtype, ImageSpec, Layout};
 use forebay_pipeline::{Batched, Dataset, Source, Threads};
 use forebay_record::DatasetNote;
-use forebay_storage::{Requests, Routed, Storage, is_url};
+use forebay_storage::{Device, Mode, Requests, Routed, Storage, files, is_url};
 use forebay_train::Shape;
 use forebay_units::Fnv;
 
@@ -16,6 +16,8 @@ use crate::supply::{self, ImageChange, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
 const HOLD_OUT_SEED: u64 = 0x0a11_da7e;
+/// Of samples that nobody trains on.
+const SMALL_BATCH: usize = 4;
 /// Passes over the data that the tuner may use.
 const TUNING_EPOCHS: u64 = 100;
 
@@ -29,6 +31,8 @@ pub(super) struct TrainingData {
     pub(super) storage_description: String,
     /// The storage under test.
     storage: Option<Arc<dyn Storage>>,
+    /// The device below it, if this process emulates one.
+    device: Option<Arc<Device>>,
     spec: ImageSpec,
     change: ImageChange,
     batch: usize,
@@ -53,6 +57,7 @@ impl TrainingData {
             n_held_out,
             storage_description: String::new(),
             storage: None,
+            device: None,
             spec: spec_of(image),
             change: plan.settings.change(),
             batch: plan.settings.batch,
@@ -66,7 +71,8 @@ impl TrainingData {
     }
 
     pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
-        let storage = supply::storage(plan.settings.reading(), plan.tier.as_ref(), &self.source, notes)?;
+        self.device = plan.tier.clone().map(Device::of);
+        let storage = supply::storage(plan.settings.reading(), self.device.as_ref(), &self.source, notes)?;
         self.storage_description = supply::describe_storage(storage.as_ref(), &self.source);
         self.source = self.source.with_storage(Arc::clone(&storage));
         self.storage = Some(storage);
@@ -76,6 +82,10 @@ impl TrainingData {
     /// Requests sent so far, if the data is on an object store.
     pub(super) fn requests(&self) -> Option<Requests> {
         self.storage.as_ref().filter(|_| self.is_remote())?.requests()
+    }
+
+    pub(super) fn device(&self) -> Option<&Arc<Device>> {
+        self.device.as_ref()
     }
 
     pub(super) fn is_remote(&self) -> bool {
@@ -162,6 +172,13 @@ impl TrainingData {
             dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
         }
         self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
+    }
+
+    /// A few samples from memory again and again, as fast as so many threads make them.
+    pub(super) fn again(&self, threads: usize, n: u64) -> Batched {
+        let source = self.source.clone().with_storage(files(Mode::Buffered, None));
+        let dataset = Dataset::new(source).take(n).repeat_forever();
+        self.made(dataset, self.change, Threads::Fixed(threads), SMALL_BATCH).prefetch(threads)
     }
 
     /// The held-out samples, or all of another dataset.

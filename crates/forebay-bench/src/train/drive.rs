@@ -68,6 +68,10 @@ pub(super) trait StepHooks {
     fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error>;
     /// Saves the state if it is due; returns events for the observer.
     fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error>;
+    /// Restores the state if a failure has struck; returns the step from which training resumes.
+    fn fail(&mut self, _reached: u64, _is_over: bool, _consumer: &mut dyn Consumer) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
 }
 
 /// For runs without validation and checkpoints.
@@ -91,6 +95,8 @@ struct Drive<'a> {
     staged: VecDeque<(u64, Option<u64>)>,
     /// Feeder's position after the batch of the last whole step.
     position: Option<u64>,
+    /// Steps that failures undid.
+    n_lost: u64,
     is_dry: bool,
     /// Charges at the end of the last whole step.
     at_last_step: Charges,
@@ -117,6 +123,7 @@ pub(super) fn drive(
         laps: started,
         staged,
         position: None,
+        n_lost: 0,
         is_dry: false,
         at_last_step: charges,
         driven,
@@ -145,7 +152,7 @@ impl Drive<'_> {
 
     fn steps(&mut self, between: &mut dyn StepHooks) -> Result<(), Error> {
         let mut told = 0;
-        while (self.driven.steps.len() as u64) < self.orders.n_steps && !self.orders.observer.is_cancelled() {
+        while self.n_left() > 0 && !self.orders.observer.is_cancelled() {
             self.at_last_step = self.driven.charges;
             if self.staged.is_empty() && !self.fetch()? {
                 break;
@@ -169,30 +176,53 @@ impl Drive<'_> {
                 self.laps.lap(Part::Validate);
                 event.into_iter().for_each(self.orders.observer.hear);
             }
-            self.save(false, between)?;
+            if !self.fail(false, between)? {
+                self.save(false, between)?;
+                self.fail(self.n_left() == 0, between)?;
+            }
         }
         self.laps.lap(Part::Other);
         Ok(())
     }
 
-    /// Steps so far, including earlier runs.
+    /// Steps so far, including earlier runs and without those that failures undid.
     fn reached(&self) -> u64 {
-        self.orders.first + self.driven.steps.len() as u64
+        self.orders.first + self.driven.steps.len() as u64 - self.n_lost
+    }
+
+    fn n_left(&self) -> u64 {
+        self.orders.n_steps + self.orders.first - self.reached()
+    }
+
+    /// Whether a failure has struck. Restoring, and the save that it tore, count as the checkpoint's time.
+    fn fail(&mut self, is_over: bool, between: &mut dyn StepHooks) -> Result<bool, Error> {
+        let Some(step) = between.fail(self.reached(), is_over, self.consumer)? else { return Ok(false) };
+        let n_lost = self.reached() - step;
+        self.n_lost += n_lost;
+        self.feeder.give_again(n_lost);
+        self.is_dry = false;
+        self.charge_checkpoint();
+        Ok(true)
+    }
+
+    /// The time since the last lap belongs to the step before.
+    fn charge_checkpoint(&mut self) {
+        self.laps.lap(Part::Checkpoint);
+        if let Some(last) = self.driven.steps.last_mut() {
+            self.laps.count_to(&mut last.parts, Part::Checkpoint);
+        }
     }
 
     /// Saves if due; the time belongs to the step before.
     fn save(&mut self, is_stopping: bool, between: &mut dyn StepHooks) -> Result<(), Error> {
-        let is_last = self.driven.steps.len() as u64 == self.orders.n_steps;
+        let is_last = self.n_left() == 0;
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
         let saved = between.save(at, &*self.consumer);
         if saved.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
-        self.laps.lap(Part::Checkpoint);
-        if let Some(last) = self.driven.steps.last_mut() {
-            self.laps.count_to(&mut last.parts, Part::Checkpoint);
-        }
+        self.charge_checkpoint();
         saved?.into_iter().for_each(self.orders.observer.hear);
         self.laps.lap(Part::Other);
         Ok(())
@@ -239,7 +269,7 @@ impl Drive<'_> {
 
     /// Sends the following batches as they become ready while the device computes.
     fn send_ahead(&mut self) -> Result<(), Error> {
-        let left = self.orders.n_steps - self.driven.steps.len() as u64 - 1;
+        let left = self.n_left() - 1;
         let wanted = (self.orders.device_prefetch as u64).min(left) as usize;
         while self.staged.len() < wanted && !self.is_dry {
             match self.feeder.poll() {

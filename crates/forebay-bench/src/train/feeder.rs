@@ -93,6 +93,13 @@ impl Feeder {
         }
     }
 
+    /// Delivers so many batches once more; only a batch in memory can be.
+    pub(super) fn give_again(&mut self, n_batches: u64) {
+        if let Self::Memory { left, .. } = self {
+            *left += n_batches;
+        }
+    }
+
     /// Samples used up to the last batch delivered; `None` for synthetic batches.
     pub(super) fn position(&self) -> Option<u64> {
         match self {

@@ -1,9 +1,10 @@
 //! What saves cost a run, and the change that would shorten it where they hold it up most.
 
 use forebay_checkpoint::Mode;
-use forebay_record::{Lever, Limit, TrainCheckpoint};
+use forebay_record::{Change, Level, Lever, Limit, TrainCheckpoint};
 
 use super::plan::Plan;
+use crate::checkpoint::mode_name;
 
 /// Below this fraction of the run there is no lever.
 const WORTH: f64 = 0.01;
@@ -52,9 +53,14 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// `None` where saves hold the run up less than waits do.
+    /// Whether saves hold the run up longer than waits do.
+    pub(super) fn come_first(&self, saving: Saving) -> bool {
+        saving.seconds >= self.waits_s
+    }
+
+    /// `None` where saves hardly hold the run up.
     pub(super) fn lever(&self, saving: Saving) -> Option<(Limit, Lever)> {
-        (saving.seconds >= self.waits_s.max(WORTH * self.wall_s)).then(|| {
+        (saving.seconds >= WORTH * self.wall_s).then(|| {
             let stall = format!("checkpoints stalled the run for {:.2} of {:.2} s", saving.seconds, self.wall_s);
             (Limit { name: "checkpoint".to_owned(), evidence: vec![stall], rates: None }, self.against(saving))
         })
@@ -65,23 +71,28 @@ impl Stalls {
         let Saving { seconds, every, mode, written_s, has_waited } = saving;
         let fewer = format!("--checkpoint-every {}: half as many", 2 * every);
         let go_on = "--checkpoint-mode async: continue while checkpoints are written";
+        let in_memory = || {
+            let value = Level::Text(mode_name(Mode::Async).to_owned());
+            Some(Change { setting: "checkpoint_mode".to_owned(), value })
+        };
         // A run whose steps take less than its writes ends with the writes.
         let not_below = |written_s: f64| (self.wall_s - written_s).clamp(0.0, seconds);
         let is_too_many = not_below(written_s) < seconds - WORTH * self.wall_s;
-        let (advice, saves_s, is_bound) = match mode {
+        let (advice, setting, saves_s, is_bound) = match mode {
             Mode::Direct if is_too_many => {
                 let why = "checkpoints come too fast to be written in the background";
-                (format!("--burst-dir on a faster device: {why}"), seconds, true)
+                (format!("--burst-dir on a faster device: {why}"), None, seconds, true)
             }
-            Mode::Direct => (format!("{go_on}; or --burst-dir on a faster device"), seconds, true),
-            Mode::Burst if not_below(written_s) < seconds / 2.0 => (fewer, seconds / 2.0, false),
-            Mode::Burst => (go_on.to_owned(), not_below(written_s), true),
+            Mode::Direct => (format!("{go_on}; or --burst-dir on a faster device"), in_memory(), seconds, true),
+            // An interval is for the user to choose: it is what a failure costs.
+            Mode::Burst if not_below(written_s) < seconds / 2.0 => (fewer, None, seconds / 2.0, false),
+            Mode::Burst => (go_on.to_owned(), in_memory(), not_below(written_s), true),
             // If saves wait for others, half as many wait less than half as long.
-            Mode::Async if has_waited => (fewer, not_below(written_s / 2.0), true),
-            Mode::Async => (fewer, seconds / 2.0, false),
+            Mode::Async if has_waited => (fewer, None, not_below(written_s / 2.0), true),
+            Mode::Async => (fewer, None, seconds / 2.0, false),
         };
         let wall_s = self.wall_s - saves_s;
-        Lever { name: "checkpoint".to_owned(), advice, saves_s, wall_s, is_bound, ..Lever::default() }
+        Lever { name: "checkpoint".to_owned(), advice, setting, saves_s, wall_s, is_bound, ..Lever::default() }
     }
 }
 
@@ -94,19 +105,20 @@ mod tests {
 
     #[test]
     fn checkpoints_that_hold_up_most_are_acted_on() {
-        let lever = |seconds, mode| {
-            STALLS
-                .lever(Saving { seconds, every: 20, mode, written_s: 60.0, has_waited: false })
-                .map(|(_, lever)| lever)
-        };
+        let saving = |seconds, mode| Saving { seconds, every: 20, mode, written_s: 60.0, has_waited: false };
+        let lever = |seconds, mode| STALLS.lever(saving(seconds, mode)).map(|(_, lever)| lever);
         let direct = lever(30.0, Mode::Direct).unwrap();
         assert_eq!((direct.name.as_str(), direct.saves_s, direct.wall_s), ("checkpoint", 30.0, 70.0));
         assert!(direct.is_bound && direct.advice.contains("--burst-dir"), "{direct:?}");
+        let change = direct.setting.unwrap();
+        assert_eq!((change.setting.as_str(), change.value), ("checkpoint_mode", Level::Text("async".to_owned())));
         assert!(!lever(30.0, Mode::Burst).unwrap().advice.contains("--burst-dir"));
         let copied = lever(30.0, Mode::Async).unwrap();
-        assert_eq!((copied.saves_s, copied.is_bound), (15.0, false));
-        assert!(copied.advice.starts_with("--checkpoint-every 40"), "{copied:?}");
-        assert_eq!(lever(3.0, Mode::Direct), None, "the larger cause goes first");
+        assert_eq!((copied.saves_s, copied.is_bound, &copied.setting), (15.0, false, &None));
+        assert!(copied.advice.starts_with("--checkpoint-every 40"));
+        assert_eq!(lever(0.9, Mode::Direct), None, "less than a hundredth of the run");
+        let first = |seconds| STALLS.come_first(saving(seconds, Mode::Direct));
+        assert!(first(4.5) && !first(3.0), "the larger cause goes first");
     }
 
     #[test]

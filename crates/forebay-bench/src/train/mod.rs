@@ -22,6 +22,7 @@ mod totals;
 mod trial;
 mod validate;
 
+pub use alternatives::may_stream;
 pub(crate) use alternatives::{TENSOR, may_read_directly};
 pub use device::TrainDevice;
 pub use plan::{Plan, Saves, Validate};

@@ -98,6 +98,8 @@ pub enum Error {
         name: String,
         reason: String,
     },
+    #[error("no progress: {n_failures} injected failures in a row without a new checkpoint between them")]
+    NoProgress { n_failures: u64 },
     /// The samples ran out after some steps.
     #[error(
         "no samples left for {}: {} failed; the first is {name}: {reason}",

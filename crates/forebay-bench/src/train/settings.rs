@@ -124,6 +124,10 @@ forebay_measure::settings! {
         checkpoint_behind: Option<WhenBehind>, some(one_of(BEHIND)), "WHAT" [one: BEHIND.map(|(name, _)| name)];
         /// Limit draining of the burst buffer, such as 100MB/s; reading back the copy has the same limit
         drain_rate: Option<Bytes>, some(bytes_per_s), "BYTES/s";
+        /// Inject failures, this long apart on average: training restores the newest checkpoint and repeats the lost steps
+        ///
+        /// At random times, by the seed. It is the training that fails: the burst buffer survives. Needs a synthetic batch.
+        fail_every: Option<Duration>, some(duration(Duration::from_millis(1)..=MAX_LEAST)), "TIME";
         /// Checkpoint size of an emulated accelerator, which has no state of its own
         checkpoint_size: Option<Bytes>, some(bytes(4..=10_000_000_000_000)), "SIZE";
     }
@@ -228,6 +232,7 @@ impl TrainSettings {
             ("checkpoint_behind", self.checkpoint_behind.is_some()),
             ("drain_rate", self.drain_rate.is_some()),
             ("checkpoint_size", self.checkpoint_size.is_some()),
+            ("fail_every", self.fail_every.is_some()),
         ];
         let Some(has_burst) = has_burst else {
             return first_given(&of_saves)
@@ -240,6 +245,12 @@ impl TrainSettings {
         let refused = match (self.length(), &self.accelerator, self.checkpoint_size) {
             (Length::Steps(steps), ..) if steps < every => {
                 return Err(format!("a run of {steps} steps saves no checkpoint with `checkpoint_every` {every}"));
+            }
+            _ if self.fail_every.is_some() && !self.synthetic => {
+                "`fail_every` repeats lost steps, for which no data is read again: give `synthetic`"
+            }
+            _ if self.fail_every.is_some() && mode == Mode::Async => {
+                "copies in memory would survive injected failures: omit `fail_every` or async as `checkpoint_mode`"
             }
             _ if mode == Mode::Burst && !has_burst => "burst saves need a burst buffer: give `burst`",
             _ if mode == Mode::Direct && has_burst => "direct saves go straight to the last place: omit `burst`",

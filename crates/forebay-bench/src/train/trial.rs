@@ -115,9 +115,9 @@ impl forebay_measure::Trial for Runs<'_> {
         self.start.load(self.machine.fresh()?)
     }
 
-    fn repeat(&mut self, _: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Trained>, Error> {
+    fn repeat(&mut self, round: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Trained>, Error> {
         let start = std::mem::take(&mut self.start);
-        let mut trained = self.trial.run(self.machine.consumer.as_mut(), start, before, observer)?;
+        let mut trained = self.trial.run(self.machine.consumer.as_mut(), (round, start), before, observer)?;
         self.failure = trained.driven.failure.take();
         let said = |error: &Error| format!("ended after {}: {}", count(trained.totals.n_steps, "step"), chain(error));
         trained.notes.extend(self.failure.as_ref().map(said));
@@ -197,7 +197,7 @@ impl Trial<'_> {
     fn run(
         &self,
         consumer: &mut dyn Consumer,
-        mut start: Start,
+        (round, mut start): (u64, Start),
         before: &Before,
         observer: Observer<'_>,
     ) -> Result<Trained, Error> {
@@ -206,7 +206,7 @@ impl Trial<'_> {
             observer.tell(Event::Steps { epoch: None, first, n_steps: self.n_steps });
         })?;
         if let Some(saver) = &mut start.saver {
-            saver.begin(laps.started_ns())?;
+            saver.begin(laps.started_ns(), round)?;
         }
         let note = lock.as_ref().err().map(|error| format!("batches were copied twice on the host: {error}"));
         let cancel = observer.cancel;
@@ -328,6 +328,10 @@ impl StepHooks for ValidateAndSave<'_> {
 
     fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error> {
         self.saver.as_mut().map_or(Ok(Vec::new()), |saver| saver.save(at, consumer, self.cancel))
+    }
+
+    fn fail(&mut self, reached: u64, is_over: bool, consumer: &mut dyn Consumer) -> Result<Option<u64>, Error> {
+        self.saver.as_mut().map_or(Ok(None), |saver| saver.fail(reached, is_over, consumer))
     }
 }
 

@@ -11,6 +11,8 @@ use crate::train::{Error, Plan, preview, run};
 const FIRST_STEPS: u64 = 6;
 const FEWEST_STEPS: u64 = 12;
 const MOST_STEPS: u64 = 100_000;
+/// Checkpoints that a run with checkpoints has at least.
+const SAVES: u64 = 3;
 /// Runs that the budget is for.
 const RUNS: f64 = 24.0;
 /// A run takes at least and at most so many seconds, if the budget allows.
@@ -28,11 +30,13 @@ pub(super) fn sized(plan: &Plan, budget: Duration, observer: Observer<'_>) -> Re
         plan.settings.steps = Some(n);
         plan
     };
-    let short = Plan { warmups: 0, repeats: 1, ..with(FIRST_STEPS.min(per_epoch)) };
+    // A single run would save to the user's folder itself.
+    let short = Plan { saves: None, warmups: 0, repeats: 1, ..with(FIRST_STEPS.min(per_epoch)) };
     let ended = run(&short, Record::new(Vec::new(), Default::default()), observer)?;
     let Some(cell) = ended.record.cells.first() else { return Ok(with(FEWEST_STEPS.min(per_epoch))) };
     let per_step = cell.totals.wall_s / cell.totals.n_steps.max(1) as f64;
-    let n = steps(per_step, budget, plan.repeats);
+    let every = plan.settings.checkpoint_every.filter(|_| plan.saves.is_some()).unwrap_or(0);
+    let n = steps(per_step, budget, plan.repeats).max(SAVES * every);
     // A second pass would find the files in memory.
     let mut plan = with(if plan.settings.cold { n.min(per_epoch) } else { n });
     // Chosen once: runs with different numbers of threads would not be comparable.

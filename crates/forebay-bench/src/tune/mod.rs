@@ -10,10 +10,13 @@ mod walk;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use forebay_checkpoint::Mode;
 use forebay_measure::{Event, Observer, Settings, ThreadCount, remove_left_overs};
 use forebay_record::{Change, Level, Levels, Record, TrainCell, Tuning, TuningEnd};
 use forebay_units::{Bytes, chain};
 
+use crate::checkpoint::mode_name;
+use crate::supply::Order;
 use crate::train::{self, Ended, Error, Plan, run};
 use packed::Sample;
 use walk::{Bench, Facts, Step, Walk};
@@ -24,6 +27,8 @@ pub struct Options {
     pub budget: Duration,
     /// Where samples of the data may be packed; `None` leaves other formats out.
     pub scratch: Option<PathBuf>,
+    /// Whether shards may be read in another order.
+    pub reorders: bool,
     /// Settings of the plan that are not defaults, for the record.
     pub settings: Levels,
     /// Flags of the data that are no settings, for the record.
@@ -36,9 +41,12 @@ pub const MOST_PACKED: Bytes = Bytes(packed::MOST_BYTES);
 /// What may be changed, with the flags.
 pub fn may_try(plan: &Plan, options: &Options) -> Vec<String> {
     let io = train::may_read_directly(plan).then(|| "--io direct".to_owned());
+    let saves = plan.saves.as_ref().filter(|_| plan.mode() != Mode::Async);
+    let saves = saves.map(|_| format!("--checkpoint-mode {}", mode_name(Mode::Async)));
+    let order = options.reorders.then(|| format!("--shuffle {}", Order::WINDOW));
     let formats = options.scratch.as_ref().map(|_| format!("the data packed as {}", train::TENSOR));
     let flags = ["--threads", "--prefetch"].map(str::to_owned);
-    flags.into_iter().chain(io).chain(formats).collect()
+    flags.into_iter().chain(io).chain(saves).chain(order).chain(formats).collect()
 }
 
 /// Runs a plan with the changes that its advice names. The record has one cell per run, in order; without a number of steps, a run has as
@@ -117,6 +125,8 @@ impl Runs<'_> {
         for Change { setting, value } in changes {
             if setting == Change::DATASET {
                 plan.data = Some(self.packed(&value.to_string())?);
+            } else if setting == Change::SHUFFLE && !self.options.reorders {
+                return Err("it changes the order of the samples; --reorder tries it".to_owned());
             } else {
                 plan.settings.set(setting, value)?;
             }

@@ -78,6 +78,8 @@ struct Proposal {
     /// Wall clock in seconds.
     predicted_s: Option<f64>,
     error_s: Option<f64>,
+    /// Least run time, where only that is known.
+    at_best_s: Option<f64>,
 }
 
 impl<'b, B: Bench> Walk<'b, B> {
@@ -145,7 +147,7 @@ impl<'b, B: Bench> Walk<'b, B> {
         let is_kept = facts.wall_s() < before_s * (1.0 - noise);
         let outcome = if is_kept { TuningOutcome::Kept } else { TuningOutcome::Dropped };
         self.bench.say(proposal.said(facts.wall_s(), outcome));
-        let Proposal { change, advice, predicted_s, error_s } = proposal;
+        let Proposal { change, advice, predicted_s, error_s, .. } = proposal;
         let tuning = Tuning {
             change: Some(change),
             advice,
@@ -206,7 +208,11 @@ fn proposals(facts: &Facts) -> Vec<Proposal> {
 
 fn predicted(lever: &Lever) -> Option<Proposal> {
     let change = lever.setting.clone()?;
-    Some(Proposal { change, advice: lever.advice.clone(), predicted_s: Some(lever.wall_s), error_s: lever.error_s })
+    let (predicted_s, at_best_s) = match lever.is_bound {
+        true => (None, Some(lever.wall_s)),
+        false => (Some(lever.wall_s), None),
+    };
+    Some(Proposal { change, advice: lever.advice.clone(), predicted_s, error_s: lever.error_s, at_best_s })
 }
 
 fn guesses(facts: &Facts) -> Vec<Proposal> {
@@ -215,6 +221,7 @@ fn guesses(facts: &Facts) -> Vec<Proposal> {
         advice: format!("--{setting} {n}: without a prediction, since the model does not explain the run"),
         predicted_s: None,
         error_s: None,
+        at_best_s: None,
     };
     let threads = Some(2 * facts.threads).filter(|n| (1..=MOST_THREADS).contains(n));
     let prefetch = Some((2 * facts.prefetch).max(1)).filter(|n| *n <= MOST_PREFETCH);
@@ -224,9 +231,10 @@ fn guesses(facts: &Facts) -> Vec<Proposal> {
 impl Proposal {
     fn predicted(&self) -> String {
         let error = self.error_s.map(|error| format!(" ± {}", format_seconds(error))).unwrap_or_default();
-        match self.predicted_s {
-            Some(seconds) => format!("predicted {}{error}", format_seconds(seconds)),
-            None => "no prediction".to_owned(),
+        match (self.predicted_s, self.at_best_s) {
+            (Some(seconds), _) => format!("predicted {}{error}", format_seconds(seconds)),
+            (None, Some(seconds)) => format!("at best {}", format_seconds(seconds)),
+            (None, None) => "no prediction".to_owned(),
         }
     }
 

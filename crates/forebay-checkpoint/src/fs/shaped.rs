@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_storage::{Device, Profile};
-use forebay_units::{Clock, SystemClock};
+use forebay_units::Clock;
 
 use super::pass::{pass_on_file, pass_on_names};
 use super::{File, Fs, Reading};
@@ -20,11 +20,16 @@ pub struct ShapedFs {
 impl ShapedFs {
     /// Shapes `inner` after the profile, using the system clock.
     pub fn new(inner: Arc<dyn Fs>, profile: Profile) -> Self {
-        Self::with_clock(inner, profile, Arc::new(SystemClock::default()))
+        Self::on(inner, Device::of(profile))
+    }
+
+    /// On a device that others may use too.
+    pub fn on(inner: Arc<dyn Fs>, device: Arc<Device>) -> Self {
+        Self { inner, device }
     }
 
     pub fn with_clock(inner: Arc<dyn Fs>, profile: Profile, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, device: Arc::new(Device::new(profile, clock)) }
+        Self::on(inner, Arc::new(Device::new(profile, clock)))
     }
 
     fn shape(&self, path: &Path, inner: Box<dyn File>) -> Box<dyn File> {
@@ -77,6 +82,22 @@ mod tests {
 
     use super::*;
     use crate::ModelFs;
+
+    #[test]
+    fn two_on_one_device_take_turns() {
+        let clock = Arc::new(ManualClock::default());
+        let device = Arc::new(Device::new(Profile::hdd(), Arc::clone(&clock) as Arc<dyn Clock>));
+        let fs = |dir: &str| ShapedFs::on(Arc::new(ModelFs::with_dirs(&[dir])), Arc::clone(&device));
+        let (one, other) = (fs("a"), fs("b"));
+        let [a, b] = [one.create(Path::new("/a/f")).unwrap(), other.create(Path::new("/b/f")).unwrap()];
+        for k in 0..4 {
+            a.write_at(k << 20, &[1; 1 << 20]).unwrap();
+            b.write_at(k << 20, &[1; 1 << 20]).unwrap();
+        }
+        // Its head moves for every request, since none continues the one before.
+        let expected_s = 8.0 * (0.008 + f64::from(1 << 20) / 133e6);
+        assert!((clock.now_ns() as f64 / 1e9 / expected_s - 1.0).abs() < 0.01, "{} ns", clock.now_ns());
+    }
 
     #[test]
     fn writing_takes_the_time_of_the_device_it_imitates() {

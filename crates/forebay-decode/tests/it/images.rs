@@ -145,6 +145,9 @@ fn what_a_device_does_not_make_is_refused() {
         "images are not decoded at other sizes on a GPU"
     );
     assert_eq!(refusal(plain, Some(Augment { antialias: true, ..AUGMENT })), "images are not antialiased on a GPU");
+    let jitter = Some(Jitter { hue: Some((-0.1, 0.1)), ..Jitter::default() });
+    let refused = refusal(plain, Some(Augment { jitter, ..AUGMENT }));
+    assert_eq!(refused, "colours are not changed on a GPU; omit the jitter");
     assert!(refusal(plain, Some(Augment { flip: 2.0, ..AUGMENT })).contains("probability"));
     let jitter = Some(Jitter { hue: Some((-0.1, 0.1)), ..Jitter::default() });
     assert!(refusal(plain, Some(Augment { jitter, ..AUGMENT })).contains("colours are not changed on a GPU"));

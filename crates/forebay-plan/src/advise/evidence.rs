@@ -79,7 +79,7 @@ impl Model<'_> {
             consumes_per_s: finite(case.steps as f64 * case.batch as f64 / self.ideal_s),
             storage_per_s: storage.map(|curve| curve.rate(threads)),
             storage_most_per_s: storage.map(|curve| curve.rate(curve.known_to())),
-            cores_per_s: finite(case.cores / case.cpu_s),
+            cores_per_s: finite(case.cores_per_s()),
             cores: case.cores,
         }
     }

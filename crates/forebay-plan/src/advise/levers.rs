@@ -67,7 +67,7 @@ impl Model<'_> {
 
     fn with(&self, alternative: &Alternative) -> Change {
         let Alternative { name, advice, effort, setting, storage, cpu_s, is_bound } = alternative.clone();
-        let case = Case { storage, cpu_s, ..self.case.clone() };
+        let case = Case { storage, ..self.case.with_cpu_s(cpu_s) };
         let wall_s = self.predict(&case, self.run.flags);
         Change { name, advice, effort, setting: Some(setting), wall_s, is_bound }
     }

@@ -1,8 +1,9 @@
 //! Cases with a known limit, and predictions that arithmetic gives too.
 
-use forebay_record::Taken;
+use forebay_record::{Level, Taken};
 
 use super::*;
+use crate::case::Crowding;
 use crate::curve::{Curve, Point};
 
 const FLAGS: Spelling = Spelling { threads: |n| format!("--threads {n}"), prefetch: |n| format!("--prefetch {n}") };
@@ -56,6 +57,28 @@ fn storage_that_gives_no_more_is_the_limit() {
 }
 
 #[test]
+fn of_changes_that_help_the_one_that_costs_the_user_least_comes_first() {
+    let case = case(disk(&[(1.0, 200.0), (8.0, 210.0), (32.0, 210.0)]));
+    let other = |name: &'static str, effort, per_s| Alternative {
+        name,
+        advice: name.to_owned(),
+        effort,
+        setting: NewValue { setting: name.to_owned(), value: Level::Flag(true) },
+        storage: disk(&[(8.0, per_s)]),
+        cpu_s: case.cpu_s,
+        is_bound: false,
+    };
+    let all = [other("dataset", Effort::Reformat, 900.0), other("shuffle", Effort::Order, 600.0)];
+    let Advice { limit, lever } = advise(&case, &run(&case, 8, 1), &all, FLAGS);
+    assert_eq!(limit.name, "storage");
+    let chain: Vec<&Lever> = std::iter::successors(Some(&lever), |lever| lever.runner_up.as_deref()).collect();
+    let names: Vec<&str> = chain.iter().map(|lever| lever.name.as_str()).collect();
+    assert_eq!(names, ["shuffle", "dataset", "storage"]);
+    assert!(chain[0].wall_s > 288.0 / 600.0 && chain[0].wall_s > chain[1].wall_s, "{:?}", chain[0]);
+    assert!(chain[1].wall_s > 288.0 / 900.0 && chain[1].wall_s > chain[2].wall_s, "{:?}", chain[1]);
+}
+
+#[test]
 fn a_missing_prefetch_is_the_limit_where_work_and_steps_alternate() {
     let slow = Case { step_s: vec![0.040], ..case(far()) };
     let (limit, lever, advice) = advised(&slow, 8, 0);
@@ -69,16 +92,46 @@ fn threads_that_wait_for_cores_of_others_are_told_from_slow_storage() {
     let busy = case(far()).delayed(flags, 0.010);
     assert!((busy.delay_s - 0.010).abs() < 1e-9, "one thread never waits for another: {}", busy.delay_s);
     let wall_s = busy.predict(flags).wall_s;
-    assert!(
-        (wall_s - (288.0 * 0.015 + 0.010)).abs() < 1e-6,
-        "4 ms in the storage, 10 ms for a core, 1 ms on it: {wall_s}"
-    );
+    assert!((wall_s / 4.330 - 1.0).abs() < 0.005, "4 ms in the storage, 10 ms for a core, 1 ms on it: {wall_s}");
     assert_eq!(advised(&busy, 1, 1).1, "threads", "more of them wait at the same time");
     let Advice { limit, lever } = advise(&busy, &run(&busy, 16, 4), &[], FLAGS);
     assert_eq!((limit.name.as_str(), lever.name.as_str()), ("cores", "cores"), "{limit:?} {lever:?}");
     assert!(limit.evidence.iter().any(|fact| fact.contains("waited 10.0 ms for a core")), "{limit:?}");
     let saturated = Case { storage: disk(&[(1.0, 250.0), (4.0, 1_000.0), (32.0, 1_000.0)]), ..busy };
     assert_eq!(advised(&saturated, 4, 2).0, "cores", "the storage gives no more");
+}
+
+#[test]
+fn a_batch_waits_for_the_latest_of_its_samples() {
+    // On two cores beside other programs, lustre, no prefetch: 0.449 s were measured with 16 threads. A mean delay gives 0.372 s.
+    let storage = disk(&[(1.0, 248.6), (64.0, 15_698.0)]);
+    let measured = Case { steps: 20, cpu_s: 0.000_24, step_s: vec![0.010_5], ..case(storage) };
+    let busy = measured.delayed(Flags { threads: 1, prefetch: 0 }, 0.001_72);
+    let one = busy.predict(Flags { threads: 1, prefetch: 0 }).wall_s;
+    assert!((one / 2.144 - 1.0).abs() < 0.05, "{one}");
+    let sixteen = busy.predict(Flags { threads: 16, prefetch: 0 }).wall_s;
+    assert!((sixteen / 0.449 - 1.0).abs() < 0.10, "{sixteen}");
+}
+
+#[test]
+fn samples_that_are_decoded_beforehand_wait_for_cores_less() {
+    // Photographs on two cores beside other programs took 0.885 s; as tensors, 0.289 s. With the same delay, 0.797 s were predicted.
+    let flags = Flags { threads: 4, prefetch: 2 };
+    let photographs = Case { steps: 20, cpu_s: 0.000_79, step_s: vec![0.010_5], ..case(None) };
+    let busy = photographs.delayed(flags, 0.009_06);
+    let tensor = Alternative {
+        name: "pack",
+        advice: String::new(),
+        effort: Effort::Reformat,
+        setting: NewValue { setting: NewValue::DATASET.to_owned(), value: Level::Text("tensor".to_owned()) },
+        storage: None,
+        cpu_s: 0.000_10,
+        is_bound: false,
+    };
+    let Advice { lever, .. } = advise(&busy, &run(&busy, 4, 2), &[tensor], FLAGS);
+    let mut chain = std::iter::successors(Some(&lever), |lever| lever.runner_up.as_deref());
+    let packed = chain.find(|lever| lever.name == "pack").unwrap();
+    assert!((0.21..0.30).contains(&packed.wall_s), "{packed:?}");
 }
 
 #[test]
@@ -143,6 +196,30 @@ fn predictions_are_those_of_arithmetic() {
     let none = case(far()).predict(Flags { threads: 1, prefetch: 0 });
     assert!((none.wall_s - 18.0 * (16.0 * 0.005 + 0.010)).abs() < 1e-6, "{none:?}");
     assert!((none.wait_s - 18.0 * 16.0 * 0.005).abs() < 1e-6);
+}
+
+#[test]
+fn cores_that_share_their_memory_do_less_each() {
+    // 1.37 ms per photograph with one thread and 1.62 ms with sixteen, on 16 cores.
+    let crowding = Crowding { few: 1.0, many: 16.0, ratio: 1.62 / 1.37 };
+    let all = Case { batch: 64, steps: 32, cores: 16.0, cpu_s: 0.001_37, crowding: Some(crowding), ..Case::default() };
+    let rate = |threads| 32.0 * 64.0 / all.predict(Flags { threads, prefetch: 2 }).wall_s;
+    assert!((rate(1) - 730.0).abs() < 2.0, "{}", rate(1));
+    assert!((rate(16) / 9_876.0 - 1.0).abs() < 0.01, "{}", rate(16));
+    assert!((rate(4) / (4.0 * 730.0 / 1.0875) - 1.0).abs() < 0.01, "halfway on logarithms: {}", rate(4));
+    let Advice { limit, .. } = advise(&all, &run(&all, 16, 2), &[], FLAGS);
+    assert_eq!((limit.name.as_str(), limit.rates.unwrap().cores_per_s.unwrap().round()), ("decode", 9_877.0));
+}
+
+#[test]
+fn a_device_that_takes_a_batch_ahead_is_a_longer_queue() {
+    // Steps of 10 and 150 ms in turns, 80 ms of work per batch: three batches ahead absorb what two do not.
+    let uneven = Case { cpu_s: 0.010, step_s: vec![0.010, 0.010, 0.010, 0.290], ..case(None) };
+    let sent = Case { sent_ahead: 2, ..uneven.clone() };
+    let wall_s = |case: &Case, prefetch| case.predict(Flags { threads: 2, prefetch }).wall_s;
+    assert_eq!(wall_s(&sent, 1), wall_s(&uneven, 3));
+    assert!(wall_s(&sent, 1) < wall_s(&uneven, 1) - 0.1, "{} and {}", wall_s(&sent, 1), wall_s(&uneven, 1));
+    assert_eq!(wall_s(&sent, 0), wall_s(&uneven, 0), "without prefetch nothing is sent ahead");
 }
 
 #[test]

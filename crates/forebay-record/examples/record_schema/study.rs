@@ -12,11 +12,12 @@ const INTRODUCTION: &[&str] = &[
      `forebay study show chien-2018 --toml` prints a long one. `forebay study show FILE` checks a file without running it. \
      An unknown key is refused, with the nearest known one. Relative paths start at the file's folder.",
     "A value *per scale* is written `repeats = { quick = 3, full = 5 }`; `forebay study run --scale full` selects the second. \
+     With `standard = …`, the scale `standard` has a value of its own; otherwise it has that of `quick`. \
      In a path, `\\\\` stands for a backslash and `\\xNN` for a byte.",
 ];
 
 /// Heading, and type of the table below it.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 10] = [
     ("The file", "StudySpec"),
     ("[[dataset]]", "DatasetSpec"),
     ("[[workload]]", "WorkloadSpec"),
@@ -25,6 +26,7 @@ const TABLES: [(&str, &str); 9] = [
     ("[[experiment.rule]]", "Rule"),
     ("[[reference]]", "Reference"),
     ("[[figure]]", "FigureSpec"),
+    ("[[figure.point]]", "StepPoint"),
     ("Levels", "Level"),
 ];
 

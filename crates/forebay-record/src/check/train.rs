@@ -163,6 +163,12 @@ fn follows(cell: &TrainCell) -> Checked {
     }
     lever(&cell.lever, totals.wall_s)?;
     let Some(saved) = &cell.checkpoints else { return Ok(()) };
+    for failure in cell.injected().iter().flat_map(|injected| &injected.failures) {
+        if failure.resumed_from > failure.step {
+            let (from, step) = (failure.resumed_from as f64, failure.step as f64);
+            return Err(wrong("checkpoints.injected.resumed_from", from, step, "steps until the failure"));
+        }
+    }
     let stalls: Vec<f64> = saved.stalls().collect();
     same_known("checkpoints.median_stall_s", saved.median_stall_s, median(&stalls), "saves give")
 }

@@ -14,6 +14,6 @@ pub use cell::StudyCell;
 pub use reference::Reference;
 pub use run::{StudyHead, StudyLine, StudyResumed, StudyRun, TierNote};
 pub use spec::{
-    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Rule, Scale, Scaled, Step, StudySpec,
-    TierSpec, WorkloadSpec,
+    DatasetSpec, Design, ExperimentSpec, FigureKind, FigureSpec, Level, Levels, Rule, Scale, Scaled, Step, StepPoint,
+    StudySpec, TierSpec, WorkloadSpec,
 };

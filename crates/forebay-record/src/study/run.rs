@@ -187,7 +187,7 @@ mod tests {
                 dataset: None,
                 design: Design::Factorial,
                 repeats: Scaled::Both(5),
-                warmups: Scaled::Each { quick: 0, full: 1 },
+                warmups: Scaled::Each { quick: 0, standard: None, full: 1 },
                 factors: [("threads".to_owned(), Scaled::Both(vec![Level::Integer(1), Level::Integer(2)]))].into(),
                 settings: [("cold".to_owned(), Scaled::Both(Level::Flag(true)))].into(),
                 rules: Vec::new(),

@@ -60,34 +60,43 @@ pub struct StudySpec {
 pub enum Scale {
     /// Little data, same structure.
     Quick,
+    /// More data and repeats for every figure, in less than an hour.
+    Standard,
     /// As large as in the publication.
     Full,
 }
 
 impl Scale {
+    /// From the shortest to the longest.
+    pub const ALL: [Self; 3] = [Self::Quick, Self::Standard, Self::Full];
+
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
+            Self::Standard => "standard",
             Self::Full => "full",
         }
     }
 }
 
-/// A value for both scales, or one for each.
+/// A value for all scales, or one for each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(inline))]
 #[serde(untagged)]
 pub enum Scaled<T> {
-    /// `{ quick = …, full = … }` in the study file.
+    /// `{ quick = …, standard = …, full = … }` in the study file.
     Each {
         /// Used with `--scale quick`.
         quick: T,
+        /// Used with `--scale standard`; the value of `quick` if missing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        standard: Option<T>,
         /// Used with `--scale full`.
         full: T,
     },
-    /// One value, used at both scales.
+    /// One value, used at all scales.
     Both(T),
 }
 
@@ -115,13 +124,13 @@ impl Wanted for Vec<Level> {
 impl<'de, T: Deserialize<'de> + Wanted> Deserialize<'de> for Scaled<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, deny_unknown_fields)]
         enum Raw<T> {
-            Each { quick: T, full: T },
+            Each { quick: T, standard: Option<T>, full: T },
             Both(T),
         }
         match Raw::deserialize(deserializer) {
-            Ok(Raw::Each { quick, full }) => Ok(Self::Each { quick, full }),
+            Ok(Raw::Each { quick, standard, full }) => Ok(Self::Each { quick, standard, full }),
             Ok(Raw::Both(value)) => Ok(Self::Both(value)),
             // The words of an untagged value name no type.
             Err(_) => Err(D::Error::custom(format!("must be {}, or {{ quick = …, full = … }} of {}", T::ONE, T::SOME))),
@@ -134,7 +143,8 @@ impl<T> Scaled<T> {
     pub fn at(&self, scale: Scale) -> &T {
         match (self, scale) {
             (Self::Both(value), _) => value,
-            (Self::Each { quick, .. }, Scale::Quick) => quick,
+            (Self::Each { standard: Some(standard), .. }, Scale::Standard) => standard,
+            (Self::Each { quick, .. }, Scale::Quick | Scale::Standard) => quick,
             (Self::Each { full, .. }, Scale::Full) => full,
         }
     }
@@ -374,6 +384,13 @@ pub enum FigureKind {
     /// Advice of training cells beside what it gave: predicted over measured run times of the named changes, and whether another
     /// free change that was tried was faster.
     Advice,
+    /// The shortest step whose input is hidden by prefetching, over `x`, with one line per level of `series`, and published step times
+    /// (`step_s`) beside them.
+    Frontier,
+    /// Time of the accelerator by part, and what checkpoints and their drain add to its waiting.
+    Contention,
+    /// Run time over the interval between checkpoints where failures strike, with the best interval: one line per level of `series`.
+    Interval,
     /// Predicted and measured run times of `forebay tune`, run by run, with the settings that it found.
     Tuning,
 }
@@ -407,4 +424,23 @@ pub struct FigureSpec {
     /// Text below the figure.
     #[serde(default)]
     pub caption: String,
+    /// Step times of accelerators that a frontier marks.
+    #[serde(default, rename = "point", skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<StepPoint>,
+}
+
+/// The step time of an accelerator, as somebody measured it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StepPoint {
+    /// Of the accelerator, and what it trained.
+    pub name: String,
+    /// Seconds per step; of a range, the shortest.
+    pub step_s: f64,
+    /// The longest, where a range is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_s: Option<f64>,
+    /// Who measured it, and how the value follows from that.
+    pub source: String,
 }

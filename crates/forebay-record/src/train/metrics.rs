@@ -5,7 +5,7 @@ use crate::check::Checked;
 use crate::ingest::{bytes_per_request, threads_reading};
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
-use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step, TriedThreads, Tuning};
+use crate::{Cell, Disturbed, InjectedFailures, Levels, Medium, Remarks, Step, TriedThreads, Tuning};
 
 /// Metrics that code refers to; their labels describe them.
 impl TrainCell {
@@ -87,6 +87,31 @@ impl TrainCell {
             saved.drain_after_s.map(Measurement::single)
         })
         .headline();
+    #[allow(missing_docs)]
+    pub const RESTORE_S: Metric<Self> =
+        Metric::lower("restore_s", "restore after a failure", Unit::Seconds, |cell: &Self| {
+            let times = cell.injected()?.failures.iter().map(|failure| failure.restore_s).collect();
+            Measurement::median(times, None)
+        });
+    #[allow(missing_docs)]
+    pub const OVERHEAD: Metric<Self> =
+        Metric::lower("overhead", "run time over useful computing", Unit::Times, |cell: &Self| {
+            let useful = cell.totals.n_steps.checked_sub(cell.injected()?.n_lost_steps())?;
+            cell.median(|run| {
+                let computing_s = useful as f64 * run.compute_s / run.n_steps as f64;
+                Some(run.wall_s / computing_s).filter(|ratio| ratio.is_finite())
+            })
+        });
+    #[allow(missing_docs)]
+    pub const STEP_S: Metric<Self> = Metric::fact("step_s", "computing per step", Unit::Seconds, |cell: &Self| {
+        cell.median(|run| Some(run.compute_s / run.n_steps as f64).filter(|seconds| seconds.is_finite()))
+    })
+    .for_programs();
+
+    /// Failures that were injected; `None` unless they were asked for.
+    pub fn injected(&self) -> Option<&InjectedFailures> {
+        self.checkpoints.as_ref()?.injected.as_ref()
+    }
 }
 
 impl Cell for TrainCell {
@@ -134,6 +159,15 @@ impl Cell for TrainCell {
         Self::CHECKPOINT_SHARE,
         Self::STALL_S,
         Self::DRAIN_AFTER_S,
+        Metric::fact("failures", "injected failures", Unit::Count("failures"), |cell: &Self| {
+            cell.injected().map(|injected| Measurement::single(injected.failures.len() as f64))
+        }),
+        Metric::lower("lost_steps", "steps lost to failures", Unit::Count("steps"), |cell: &Self| {
+            cell.injected().map(|injected| Measurement::single(injected.n_lost_steps() as f64))
+        }),
+        Self::RESTORE_S,
+        Self::OVERHEAD,
+        Self::STEP_S,
     ];
     const ALWAYS: &'static [&'static str] = &["model", "tier", "batch", "threads", "prefetch"];
 
@@ -163,6 +197,7 @@ impl Cell for TrainCell {
             .text("checkpoint_format", saved.format.as_str())
             .text("checkpoint_tier", saved.medium.tier.as_deref())
             .text("burst_tier", saved.burst_tier())
+            .text("fail_every", self.injected().map(|injected| format!("{} s", injected.every_s)).as_deref())
             .done()
     }
 

@@ -9,13 +9,16 @@ mod axes;
 mod bars;
 mod checkpoints;
 mod columns;
+mod contention;
 mod disk;
 mod distribution;
 mod efficiency;
 mod excess;
 mod flows;
 pub(crate) mod forest;
+mod frontier;
 mod groups;
+mod interval;
 mod legend;
 mod need;
 mod pen;
@@ -84,6 +87,9 @@ fn of(kind: FigureKind) -> (&'static str, Make) {
         FigureKind::Traffic => ("traffic", traffic::make),
         FigureKind::Utilisation => ("utilisation", utilisation::make),
         FigureKind::Advice => ("advice", advice::make),
+        FigureKind::Frontier => ("frontier", frontier::make),
+        FigureKind::Contention => ("contention", contention::make),
+        FigureKind::Interval => ("interval", interval::make),
         FigureKind::Tuning => ("tuning", tuning::make),
     }
 }
@@ -190,7 +196,10 @@ pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'sta
 
 /// That run times follow from emulated step times, where a figure shows run times.
 fn inputs(context: &Context<'_>) -> Option<String> {
-    let is_of_times = matches!(context.spec.kind, FigureKind::Bars | FigureKind::Time | FigureKind::Checkpoints);
+    let is_of_times = matches!(
+        context.spec.kind,
+        FigureKind::Bars | FigureKind::Time | FigureKind::Checkpoints | FigureKind::Contention
+    );
     let cells = context.measured::<TrainCell>();
     let mut steps = distinct(cells.iter().filter_map(|(_, cell)| cell.accelerator.as_deref()));
     let more = steps.len().saturating_sub(MAX_INPUTS);

@@ -2,8 +2,6 @@
 
 use std::fmt::Display;
 
-use forebay_record::Scale;
-
 use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
@@ -68,7 +66,7 @@ fn header(page: &mut Markup, section: &Section<'_>, level: usize) {
     }
     facts.push(environment.data_file_system.clone().unwrap_or_default());
     if section.run.is_study() {
-        facts.push(if section.run.head().scale == Scale::Quick { "quick scale" } else { "full scale" }.to_owned());
+        facts.push(format!("{} scale", section.run.head().scale.name()));
     }
     facts.retain(|fact| !fact.is_empty());
     page.element("p", &[("class", &"meta")], facts.join(" · "));

@@ -34,6 +34,7 @@ pub(super) fn figure(id: &str, title: &str, kind: FigureKind, metrics: &[&str], 
         series: None,
         at: Levels::new(),
         caption: String::new(),
+        points: Vec::new(),
     }
 }
 

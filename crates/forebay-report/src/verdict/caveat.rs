@@ -260,15 +260,16 @@ fn spread(run: &Run<'_>) -> Option<String> {
 
 fn quick(run: &Run<'_>) -> Option<String> {
     let is_smaller = run.spec().source.is_some() && differs_by_scale(run.spec());
-    (run.is_study() && run.head().scale == Scale::Quick && is_smaller)
-        .then(|| "This is the quick scale: the same experiments as published, with fewer bytes.".to_owned())
+    let scale = run.head().scale;
+    (run.is_study() && scale != Scale::Full && is_smaller)
+        .then(|| format!("This is the {} scale: the same experiments as published, with fewer bytes.", scale.name()))
 }
 
 /// Published values that ours cannot be set beside at this scale.
 fn of_another_scale(run: &Run<'_>) -> Option<String> {
     let scale = run.head().scale;
     let n = run.spec().references.iter().filter(|reference| !reference.is_of(scale)).count() as u64;
-    let other = if scale == Scale::Quick { Scale::Full } else { Scale::Quick };
+    let other = if scale == Scale::Full { Scale::Quick } else { Scale::Full };
     (run.is_study() && n > 0).then(|| {
         format!(
             "{} only valid at the {} scale and not shown here.",
@@ -296,5 +297,5 @@ fn differs_by_scale(spec: &StudySpec) -> bool {
 }
 
 fn is_each<T: PartialEq>(value: &Scaled<T>) -> bool {
-    matches!(value, Scaled::Each { quick, full } if quick != full)
+    matches!(value, Scaled::Each { quick, full, .. } if quick != full)
 }

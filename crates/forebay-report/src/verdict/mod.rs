@@ -19,6 +19,7 @@ pub(crate) use workload::of_group as of_processes;
 use forebay_record::{CheckpointCell, IngestCell, Inspection, ProbeCell, SPEED_UP, StudyCell, TrainCell, WorkloadCell};
 use forebay_units::count;
 
+use crate::answer;
 use crate::limit::{Limit, Place, places};
 use crate::number::{capital, given, listed, percent, quantity, times};
 use crate::published::{self, Published};
@@ -53,6 +54,7 @@ fn judged(whole: &Run<'_>, run: &Run<'_>, (all, published): (&[Published<'_>], &
     findings.extend(scaling(&places, published));
     findings.extend(decoding(run, &places));
     findings.extend(ceilings(&places));
+    findings.extend(answer::answers(run));
     findings.extend(tuned::findings(whole));
     findings.extend(train::findings(run));
     findings.extend(checkpoint::findings(run, published));
@@ -90,6 +92,9 @@ fn headline(whole: &Run<'_>, run: &Run<'_>, places: &[Place<'_>]) -> String {
                     .to_owned()
             }
         };
+    }
+    if let Some(answer) = answer::answers(run).first() {
+        return answer.split_inclusive(". ").next().unwrap_or(answer).trim_end().to_owned();
     }
     if places.is_empty() {
         let said = trace::headline(run)

@@ -78,6 +78,70 @@ fn the_settings_that_were_found_are_a_command_and_a_study_file() {
 }
 
 #[test]
+fn the_settings_that_were_found_are_a_loader_in_python() {
+    let mut record = tuned();
+    record["cells"][1]["output"] = "227x225 f32 nhwc, random crop, half mirrored".into();
+    let settings = json!({"batch": 64, "cold": true, "crop": "random", "flip": true, "io": "direct", "seed": 7, "max_sample_size": "1MiB"});
+    record["cells"][1]["tuning"]["settings"] = settings;
+    record["cells"][1]["tuning"]["data_flags"]["label_key"] = "image/class".into();
+    let shown = text(&[plain::named("tuned", &record)]);
+    let wanted = r#"import forebay
+
+# Not in Python: --io direct.
+loader = forebay.ImageLoader(
+    "my photos",
+    batch_size=64,
+    image_size=(227, 225),
+    threads=8,
+    prefetch=1,
+    shuffle=True,
+    drop_last=True,
+    crop="random",
+    flip=0.5,
+    antialias=False,
+    seed=7,
+    max_sample_size=1048576,
+    label_key="image/class",
+)
+"#;
+    assert!(shown.contains(wanted), "{shown}");
+    let class = include_str!("../../../../python/python/forebay/images.py");
+    for argument in wanted.lines().filter_map(|line| line.trim().split_once('=')).map(|(name, _)| name) {
+        let is_one = argument == "loader " || class.contains(&format!("\n        {argument}: "));
+        assert!(is_one, "the loader has no argument {argument}");
+    }
+    assert!(!shown.contains("Checkpointer"), "{shown}");
+    let tuning = &mut record["cells"][1]["tuning"];
+    tuning["settings"] = json!({"shuffle": "window:64", "interleave": "4:16"});
+    tuning["changes"] = json!([{"setting": "dataset", "value": "tensor"}]);
+    let shown = text(&[plain::named("tuned", &record)]);
+    assert!(shown.contains("# Not in Python: --interleave 4:16, --shuffle window:64.\nloader"), "{shown}");
+    assert!(
+        shown.contains("    \"my photos-tensor\",\n    batch_size=64,\n    threads=8,\n"),
+        "tensors have their size: {shown}"
+    );
+}
+
+#[test]
+fn where_checkpoints_go_is_part_of_the_settings() {
+    let mut record = tuned();
+    let tuning = &mut record["cells"][1]["tuning"];
+    tuning["settings"] =
+        json!({"checkpoint_every": 20, "checkpoint_mode": "async", "checkpoint_size": "1MB", "keep": 3});
+    tuning["data_flags"] = json!({"checkpoint_dir": "my saves", "burst_dir": "fast", "burst_tier": "optane"});
+    let shown = text(&[plain::named("tuned", &record)]);
+    let flags = "--checkpoint-every 20 --checkpoint-mode async --checkpoint-size 1MB --keep 3 --burst-dir fast --burst-tier optane \
+                 --checkpoint-dir 'my saves'";
+    assert!(shown.contains(flags), "{shown}");
+    let python = "# saver.save(step, …) every 20 steps\n\
+                  saver = forebay.Checkpointer(\"my saves\", burst_dir=\"fast\", mode=\"async\", keep=3)\n";
+    assert!(shown.contains(python), "{shown}");
+    let tiers = "[[tier]]\nname = \"checkpoints\"\npath = \"my saves\"\n\n[[tier]]\nname = \"burst-buffer\"\nprofile = \"optane\"\n";
+    assert!(shown.contains(tiers), "{shown}");
+    assert!(shown.contains("checkpoint = \"checkpoints\"\nburst = \"burst-buffer\"\n"), "{shown}");
+}
+
+#[test]
 fn what_no_flag_changes_is_said_in_requests_bytes_and_cores() {
     let shown = unfolded(&text(&[plain::named("tuned", &tuned())]));
     let wanted = "the storage must deliver 3,000 IOPS and 336 MB/s, one request per image; it delivers 600 and 67.2 MB/s; decoding \
@@ -88,6 +152,15 @@ fn what_no_flag_changes_is_said_in_requests_bytes_and_cores() {
         cell["limit"]["name"] = "accelerator".into();
     }
     assert!(!text(&[plain::named("tuned", &enough)]).contains("IOPS"));
+}
+
+#[test]
+fn the_gain_has_the_interval_of_the_repeats() {
+    let mut record = tuned();
+    (record["cells"][0]["spread"], record["cells"][1]["spread"]) = (0.03.into(), 0.04.into());
+    let said = headline(&[plain::named("tuned", &record)]);
+    // 0.52 of the time before, each known to a few percent.
+    assert!(said.ends_with("(−48 % ± 2.6 %)."), "{said}");
 }
 
 #[test]

@@ -236,7 +236,8 @@ impl<'a> Steps<'a> {
             Task::Train(settings) => settings.kept(),
             _ => Kept::in_each(KEEP),
         };
-        let make = |route| CheckpointDirs::make(&self.places, &route, keep, self.find_placement);
+        let make =
+            |route| CheckpointDirs::make(&self.places, &route, keep, cell.work.tier.as_deref(), self.find_placement);
         cell.work.route().map(make).transpose()
     }
 }

@@ -19,8 +19,8 @@ const CONFIG: &str = ".hydra/config.yaml";
 /// The file with the overrides of the run.
 const OVERRIDES: &str = ".hydra/overrides.yaml";
 
-/// Depth at which results are searched: `hydra_log/<name>/<time>`.
-const DEPTH: usize = 4;
+/// Depth at which results are searched: folders of a campaign, each with `hydra_log/<name>/<time>`.
+const DEPTH: usize = 10;
 
 const BARRIERS: &str =
     "DLIO does not time barriers or count bytes: barriers are part of the other time, and bytes moved are unknown";
@@ -85,10 +85,10 @@ fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result
     let paths = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
     if paths.iter().any(|path| is_result(path) && path.is_file()) {
         found.push(dir.to_owned());
-        return Ok(());
     }
+    // A repeated run may lie below the results of the first. A link may lead in a circle.
     for path in paths {
-        if depth > 0 && path.is_dir() {
+        if depth > 0 && path.is_dir() && !path.is_symlink() {
             search(&path, depth - 1, found)?;
         }
     }

@@ -26,8 +26,8 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// Scale: quick (little data, minutes) or full (as published, hours)
-    #[arg(long, default_value = "quick", value_parser = PossibleValuesParser::new(["quick", "full"]).map(scale))]
+    /// Scale: quick (little data, minutes), standard (every figure with repeats, within an hour) or full (as published, hours)
+    #[arg(long, default_value = "quick", value_parser = PossibleValuesParser::new(Scale::ALL.map(Scale::name)).map(scale))]
     scale: Scale,
 
     /// Folder of the run, new or empty; runs/NAME-TIME by default
@@ -102,7 +102,7 @@ fn write_page(out: &Path) -> Result<(PathBuf, String)> {
 }
 
 pub(super) fn scale(name: String) -> Scale {
-    if name == Scale::Full.name() { Scale::Full } else { Scale::Quick }
+    Scale::ALL.into_iter().find(|scale| scale.name() == name).unwrap_or(Scale::Quick)
 }
 
 /// The existing data of a study, which it only reads.

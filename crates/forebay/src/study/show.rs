@@ -28,10 +28,10 @@ pub(super) fn list() -> Result<Outcome> {
     for name in built_in() {
         let Found { spec, .. } = found(name.as_ref())?;
         let _ = writeln!(text, "{name}: {}", spec.title);
-        for scale in [Scale::Quick, Scale::Full] {
+        for scale in Scale::ALL {
             let plan = Plan::new(spec.clone(), scale).map_err(|error| explained(Some(name.as_ref()), error))?;
             let cells = count(plan.cells.len() as u64, "cell");
-            let _ = writeln!(text, "  {:<5}  {cells}, {}", scale.name(), made(&plan));
+            let _ = writeln!(text, "  {:<8}  {cells}, {}", scale.name(), made(&plan));
         }
     }
     done(&text)
@@ -65,13 +65,22 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         print_data(&text)?;
         return Ok(Outcome::Met);
     }
-    let plans = [Scale::Quick, Scale::Full]
-        .map(|scale| Plan::new(spec.clone(), scale).map_err(|error| explained(Some(&args.study), error)));
-    let [quick, full] = plans;
-    done(&describe(&spec, &quick?, &full?))
+    let plan = |scale| Plan::new(spec.clone(), scale).map_err(|error| explained(Some(&args.study), error));
+    let plans = [plan(Scale::Quick)?, plan(Scale::Standard)?, plan(Scale::Full)?];
+    done(&describe(&spec, &plans))
 }
 
-fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
+/// What a study has at each scale, once if that is the same: "3 quick, 5 full". The standard scale is named where it
+/// differs from the quick one.
+fn by_scale([quick, standard, full]: [String; 3]) -> String {
+    match (quick == standard, quick == full) {
+        (true, true) => full,
+        (true, false) => format!("{quick} quick, {full} full"),
+        (false, _) => format!("{quick} quick, {standard} standard, {full} full"),
+    }
+}
+
+fn describe(spec: &StudySpec, plans: &[Plan; 3]) -> String {
     let mut text = format!("{}: {}\n", spec.name, spec.title);
     if let Some(source) = &spec.source {
         let _ = writeln!(text, "after {source}");
@@ -83,7 +92,7 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
     for dataset in &spec.datasets {
         let what = match (&dataset.make, &dataset.count, &dataset.path) {
             (Some(make), Some(n), _) => {
-                format!("{make} images, made: {} quick, {} full", n.at(Scale::Quick), n.at(Scale::Full))
+                format!("{make} images, made: {}", by_scale(Scale::ALL.map(|scale| n.at(scale).to_string())))
             }
             (Some(make), None, _) => format!("{make} images, made"),
             (None, _, Some(path)) => path.escaped().into_owned(),
@@ -97,28 +106,29 @@ fn describe(spec: &StudySpec, quick: &Plan, full: &Plan) -> String {
     for workload in &spec.workloads {
         let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.escaped());
     }
-    for note in quick.tier_notes(&find_placement) {
+    for note in plans[0].tier_notes(&find_placement) {
         let _ = writeln!(text, "tier {}: {}, {}", note.name, note.kind.describe(), note.description);
     }
     for experiment in &spec.experiments {
-        text.push_str(&experiment_text(experiment, quick, full));
+        text.push_str(&experiment_text(experiment, plans));
     }
     text.push_str(&references(spec));
     text
 }
 
-fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> String {
+fn experiment_text(experiment: &ExperimentSpec, plans: &[Plan; 3]) -> String {
     let n = |plan: &Plan| plan.cells.iter().filter(|cell| cell.experiment == experiment.name).count();
+    let [quick, standard, full] = plans.each_ref().map(n);
+    let standard = if standard == quick { String::new() } else { format!(", {standard} standard") };
     let design = match experiment.design {
         Design::Factorial => "all combinations",
         Design::OneAtATime => "one factor at a time",
     };
     let mut text = format!(
-        "\nexperiment {} ({}): {} quick, {} full, {design}; {}\n",
+        "\nexperiment {} ({}): {} quick{standard}, {full} full, {design}; {}\n",
         experiment.name,
         experiment.run.name(),
-        count(n(quick) as u64, "cell"),
-        n(full),
+        count(quick as u64, "cell"),
         rounds(experiment)
     );
     if let Some(dataset) = &experiment.dataset {
@@ -126,8 +136,9 @@ fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> St
     }
     let list = |levels: &[Level]| levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for (name, levels) in &experiment.factors {
-        let (few, all) = (list(levels.at(Scale::Quick)), list(levels.at(Scale::Full)));
-        let levels = if few == all { all } else { format!("{few} quick; {all} full") };
+        let [few, more, all] = Scale::ALL.map(|scale| list(levels.at(scale)));
+        let more = if more == few { String::new() } else { format!("{more} standard; ") };
+        let levels = if few == all { all } else { format!("{few} quick; {more}{all} full") };
         let _ = writeln!(text, "  {name}: {levels}");
     }
     for (name, value) in &experiment.settings {
@@ -141,9 +152,7 @@ fn experiment_text(experiment: &ExperimentSpec, quick: &Plan, full: &Plan) -> St
 }
 
 fn setting(name: &str, value: &Scaled<Level>) -> String {
-    let (few, all) = (value.at(Scale::Quick).to_string(), value.at(Scale::Full).to_string());
-    let value = if few == all { all } else { format!("{few} quick, {all} full") };
-    format!("{name} = {value}")
+    format!("{name} = {}", by_scale(Scale::ALL.map(|scale| value.at(scale).to_string())))
 }
 
 fn levels(levels: &Levels) -> String {
@@ -166,11 +175,10 @@ fn paragraphs(text: &str) -> String {
 
 /// "5 repeats after 1 warm-up", per scale if they differ.
 fn rounds(experiment: &ExperimentSpec) -> String {
-    let [few, all] = [Scale::Quick, Scale::Full].map(|scale| {
+    by_scale(Scale::ALL.map(|scale| {
         let repeats = count(*experiment.repeats.at(scale), "repeat");
         format!("{repeats} after {}", count(*experiment.warmups.at(scale), "warm-up"))
-    });
-    if few == all { all } else { format!("{few} quick, {all} full") }
+    }))
 }
 
 fn references(spec: &StudySpec) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use forebay_record::Scale;
+use forebay_record::{Scale, Step};
 use forebay_study::{Found, Plan};
 use forebay_units::{count, shell_word};
 
@@ -22,8 +22,8 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE")]
     study: OsString,
 
-    /// Scale: quick (little data, minutes) or full (as published, hours)
-    #[arg(long, default_value = "full", value_parser = PossibleValuesParser::new(["quick", "full"]).map(scale))]
+    /// Scale: quick (little data, minutes), standard (every figure with repeats, within an hour) or full (as published, hours)
+    #[arg(long, default_value = "full", value_parser = PossibleValuesParser::new(Scale::ALL.map(Scale::name)).map(scale))]
     scale: Scale,
 
     /// Folder for generated data, which runs can share; by default data in the folder of results
@@ -37,6 +37,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let plan = Plan::new(spec.clone(), args.scale).map_err(|error| explained(Some(&args.study), error))?;
     let (name, scale) = (&spec.name, args.scale.name());
     let data = args.data.as_ref().map_or("\"$out/data\"".to_owned(), |data| shell_word(data).to_string());
+    let has_workloads = spec.experiments.iter().any(|experiment| experiment.run == Step::Workload);
+    let ranks = if has_workloads { RANKS } else { "" };
     let head = format!(
         "#!/bin/bash
 #SBATCH --job-name=forebay-{name}
@@ -49,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 # All {} of {name} at the {scale} scale, one after the other, on one node of its own. A job that is requeued goes on
 # where it was. The environment variables DATA, OUT and FOREBAY override the data, the results and the binary; a
 # partition, an account or a time limit are given to sbatch.
-set -euo pipefail
+{ranks}set -euo pipefail
 
 forebay=${{FOREBAY:-forebay}}
 study={}
@@ -63,6 +65,12 @@ data=${{DATA:-$data}}
     print_lines(&(head + &BODY.replace("SCALE", scale)))?;
     Ok(Outcome::Met)
 }
+
+/// One task is enough, with or without MPI.
+const RANKS: &str = "#
+# Processes of a workload are emulated accelerators of one forebay process: the job needs no MPI. Ranks over MPI are
+# what forebay workload slurm starts, one workload at a time.
+";
 
 const BODY: &str = r#"
 # A study that is refused, or a binary that is missing, ends the job before anything is written.

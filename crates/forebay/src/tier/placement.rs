@@ -20,7 +20,7 @@ pub(crate) fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<S
     let placement = placement(dir)?;
     let notes = placement.notes_with(named);
     let shaped = named.cloned().or(placement.shaped);
-    Ok((Place { dir: dir.to_owned(), shaped, kernel: placement.kernel }, notes))
+    Ok((Place { shaped, kernel: placement.kernel, ..Place::new(dir) }, notes))
 }
 
 /// The tier of a file or folder; an error if it is not up, since the disk below would be measured.

@@ -13,6 +13,7 @@ use forebay_record::{DatasetNote, TrainCell};
 use forebay_units::{count, group_digits};
 
 pub(crate) use args::Args;
+pub(crate) use saving::CheckpointFolders;
 
 use crate::live::QuietArgs;
 use crate::output::{Outcome, done, remark};
@@ -57,7 +58,7 @@ fn check_validation(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn check_checkpoints(plan: &Plan) -> Result<()> {
+pub(crate) fn check_checkpoints(plan: &Plan) -> Result<()> {
     let (Some(_), Some(every)) = (&plan.saves, plan.settings.checkpoint_every) else { return Ok(()) };
     let n_steps = forebay_bench::train::preview(plan)?.n_steps;
     if n_steps < every {

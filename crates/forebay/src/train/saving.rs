@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use forebay_bench::checkpoint::mode_name;
 use forebay_bench::train::{Plan, Saves, TrainSettings};
 use forebay_measure::{Place, Places, spelled};
+use forebay_record::{Level, Levels};
 use forebay_storage::Profile;
 use forebay_units::{PathText, group_digits};
 
@@ -14,7 +15,25 @@ use crate::output::{Outputs, keep_apart};
 use crate::tier;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Saving {
+pub(super) struct Saving {
+    #[command(flatten)]
+    folders: CheckpointFolders,
+
+    /// Resume from the newest good checkpoint, if there is one
+    #[arg(long, requires = "checkpoint_dir")]
+    resume: bool,
+}
+
+impl Saving {
+    /// See [`CheckpointFolders::saves`].
+    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
+        let saves = self.folders.saves(settings, data)?;
+        Ok(saves.map(|(saves, notes)| (Saves { resume: self.resume, ..saves }, notes)))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckpointFolders {
     /// Folder for checkpoints
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
@@ -22,10 +41,6 @@ pub(crate) struct Saving {
     /// Burst buffer: a folder on a faster device, drained in the background
     #[arg(long, value_name = "DIR", requires = "checkpoint_dir")]
     burst_dir: Option<PathBuf>,
-
-    /// Resume from the newest good checkpoint, if there is one
-    #[arg(long, requires = "checkpoint_dir")]
-    resume: bool,
 
     /// Emulate a device for --checkpoint-dir: hdd, ssd, optane or lustre
     #[arg(long, value_name = "NAME", requires = "checkpoint_dir")]
@@ -36,9 +51,22 @@ pub(crate) struct Saving {
     burst_tier: Option<Profile>,
 }
 
-impl Saving {
+impl CheckpointFolders {
+    /// The flags that were given, for the record.
+    pub(crate) fn given(&self) -> Levels {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.escaped().into_owned());
+        let name = |tier: &Option<Profile>| tier.as_ref().map(|tier| tier.name.clone());
+        let all = [
+            ("checkpoint_dir", path(&self.checkpoint_dir)),
+            ("checkpoint_tier", name(&self.checkpoint_tier)),
+            ("burst_dir", path(&self.burst_dir)),
+            ("burst_tier", name(&self.burst_tier)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Level::Text(value?)))).collect()
+    }
+
     /// Where checkpoints go, and notes on their tiers for the record; `None` if no flag asks for checkpoints.
-    pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
+    pub(crate) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
         let has_burst = self.checkpoint_dir.as_ref().map(|_| self.burst_dir.is_some());
         settings.check_saves(has_burst).map_err(|refused| anyhow!(spelled(&refused, flag_of_place)))?;
         let Some(dir) = &self.checkpoint_dir else { return Ok(None) };
@@ -51,7 +79,7 @@ impl Saving {
         };
         let fast = self.burst_dir.as_deref().map(|dir| place(dir, &self.burst_tier, "burst")).transpose()?;
         let slow = place(dir, &self.checkpoint_tier, "checkpoint")?;
-        Ok(Some((Saves { places: Places { slow, fast, keep: settings.kept() }, resume: self.resume }, notes)))
+        Ok(Some((Saves { places: Places { slow, fast, keep: settings.kept() }, resume: false }, notes)))
     }
 
     fn check_folders(&self, dir: &Path, data: Option<&Path>) -> Result<()> {

@@ -130,6 +130,20 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
     read("study slurm", "data"),
     read("train", "data"),
     file("train", "json", "train set --accelerator emulated:1ms --steps 1 --batch 4 --json OUT", "set/new.json"),
+    folder(
+        "tune",
+        "burst_dir",
+        "tune set --accelerator emulated:1ms --steps 2 --batch 4 --threads 1 --checkpoint-every 1 \
+        --checkpoint-size 1MB --checkpoint-dir saves --burst-dir OUT",
+        "set/saves",
+    ),
+    folder(
+        "tune",
+        "checkpoint_dir",
+        "tune set --accelerator emulated:1ms --steps 2 --batch 4 --threads 1 --checkpoint-every 1 \
+        --checkpoint-size 1MB --checkpoint-dir OUT",
+        "set/saves",
+    ),
     read("tune", "data"),
     file(
         "tune",

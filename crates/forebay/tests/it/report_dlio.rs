@@ -110,6 +110,15 @@ fn a_folder_of_folders_is_one_page_by_number_of_processes() {
 }
 
 #[test]
+fn results_are_found_as_deep_as_campaigns_keep_them_and_below_other_results() {
+    let dir = with_results("dlio-1", "results/h100/unet3d/processes-1/hydra_log/unet3d/2026-11-16-05-41-59");
+    add_results(&dir, "dlio-2", "results/h100/unet3d/processes-2");
+    add_results(&dir, "dlio-2", "results/h100/unet3d/processes-2/2026-11-17-05-41-59");
+    let numbers: Value = serde_json::from_str(&dir.met("report --from-dlio results --json -")).unwrap();
+    assert_eq!(numbers["runs"][0]["cells"].as_array().unwrap().len(), 3, "{numbers}");
+}
+
+#[test]
 fn runs_of_the_same_settings_are_told_apart_by_folder_and_a_damaged_one_hides_no_other() {
     let dir = campaign();
     add_results(&dir, "dlio-1", "campaign/again");

@@ -183,7 +183,7 @@ fn the_scale_decides_how_much_is_run() {
     assert_eq!(lines(&dir, "out")[0]["scale"], "full");
     assert!(cells(&dir, "out").iter().all(|cell| cell["measured"]["ingest"]["samples"][0]["images"] == 16));
     let said = dir.refused("study run tiny.toml --scale huge");
-    assert!(said.contains("[possible values: quick, full]"), "{said}");
+    assert!(said.contains("[possible values: quick, standard, full]"), "{said}");
 }
 
 #[test]
@@ -385,8 +385,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     assert!(list.starts_with("advice: Is the advice right? "), "{list}");
     assert!(list.contains("\nchien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick  92 cells, 2,848 images of ")
-            && list.contains("\n  full   92 cells, 25,528 images of ")
+        list.contains("\n  quick     92 cells, 2,848 images of ")
+            && list.contains("\n  full      92 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");
     let shown = dir.met("study show chien-2018");
@@ -394,11 +394,11 @@ fn built_in_studies_are_listed_shown_and_copied() {
         "Chien",
         "\n\nHow many images per second can a hard disk, an SSD, an Optane card and a Lustre file system feed to training, and how \
          much do more reading threads help? Images are read, ",
-        "dataset imagenet: imagenet images, made: 2048 quick, 16384 full\n",
+        "dataset imagenet: imagenet images, made: 2048 quick, 8192 standard, 16384 full\n",
         "tier lustre: shaped in this process, lustre: 1.97 GB/s read, ",
         "experiment ingest (ingest): 32 cells quick, 32 full, all combinations; 5 repeats after 1 warm-up\n  dataset = imagenet\n",
         "  threads: 1, 2, 4, 8\n",
-        "  batches = 16 quick, 256 full\n",
+        "  batches = 16 quick, 64 standard, 256 full\n",
         "  table-1 tier=optane read_mb_per_s: 1603.06 (Table I, Blackdog, Intel Optane, max read; expected within 10 %, calibrated)\n",
         "  ingest read_only=false threads=8 tier=lustre speed_up: 7.8 (Section VII, Lustre, eight threads; expected within 15 %)\n",
         "  ingest read_only=true threads=8 tier=lustre speed_up: 7.8 (Section VII, for reading and decoding, Lustre, eight \
@@ -430,9 +430,11 @@ fn the_study_among_the_examples_can_be_run_on_ones_own_images() {
 #[test]
 fn the_other_studies_among_the_examples_can_be_planned() {
     let dir = Dir::new();
-    for (name, wanted) in
-        [("prefetch-frontier", "frontier (train): 30 cells × 0+1  "), ("contention", "saves (train): 3 cells × 0+1  ")]
-    {
+    for (name, wanted) in [
+        ("prefetch-frontier", "frontier (train): 36 cells × 0+1  "),
+        ("contention", "saves (train): 3 cells × 0+1  "),
+        ("checkpoint-interval", "interval (train): 6 cells × 0+2  "),
+    ] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/studies/{name}.toml"));
         let preview = dir.met(&format!("study run {} --dry-run", file.display()));
         assert!(preview.contains(wanted), "{preview}");

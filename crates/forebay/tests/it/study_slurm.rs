@@ -37,6 +37,8 @@ fn the_script_runs_the_whole_study_and_goes_on_when_it_is_requeued() {
     assert_eq!(calls.lines().collect::<Vec<_>>(), ["study show hugen-2025", &format!("{first} ")].map(str::trim_end));
     let calls = run(&dir, &script);
     assert_eq!(calls.lines().last(), Some(format!("{first} --resume").as_str()));
+    assert!(script.contains("emulated accelerators of one forebay process: the job needs no MPI"), "{script}");
+    assert!(!dir.met("study slurm chien-2018").contains("MPI"), "it has no workloads");
     let full = dir.met("study slurm hugen-2025");
     assert!(full.contains("--scale full --data \"$data\"") && full.contains("data=\"$out/data\""), "{full}");
 }

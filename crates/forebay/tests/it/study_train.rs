@@ -207,9 +207,9 @@ fn the_built_in_studies_train_and_pack() {
     let dir = Dir::new();
     let shown = dir.met("study show chien-2018");
     for wanted in [
-        "dataset caltech101: caltech101 images, made: 800 quick, 9144 full\n",
+        "dataset caltech101: caltech101 images, made: 800 quick, 1600 standard, 9144 full\n",
         "experiment mini-app (train): 32 cells quick, 32 full, all combinations; \
-         1 repeat after 0 warm-ups quick, 5 repeats after 1 warm-up full\n  dataset = caltech101\n",
+         1 repeat after 0 warm-ups quick, 5 repeats after 1 warm-up standard, 5 repeats after 1 warm-up full\n  dataset = caltech101\n",
         "  accelerator = emulated:90ms quick, emulated:1s full\n",
         "experiment batch-size (train): 10 cells quick, 10 full, ",
         "experiment reads (train): 4 cells quick, 4 full, ",
@@ -228,7 +228,7 @@ fn the_built_in_studies_train_and_pack() {
     ] {
         assert!(shown.contains(wanted), "{wanted}\n{shown}");
     }
-    for scale in ["quick", "full"] {
+    for scale in ["quick", "standard", "full"] {
         for study in ["chien-2018", "nelson-2022"] {
             let preview = dir.met(&format!("study run {study} --scale {scale} --dry-run"));
             assert!(preview.contains(" (train): ") && preview.contains("together "), "{preview}");

@@ -8,9 +8,10 @@ fn the_study_of_processes_is_listed_with_what_it_makes() {
     let of = list.split("hugen-2025: ").nth(1).unwrap_or_else(|| panic!("{list}"));
     let mut lines = of.lines();
     assert_eq!(lines.next(), Some("DLIO on 1 to 8 processes: is there a peak at six?"));
-    let [quick, full] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
-    assert!(quick.starts_with("  quick  46 cells, ") && quick.ends_with(" MB to generate"), "{quick}");
-    assert!(full.starts_with("  full   46 cells, ") && full.ends_with(" TB to generate"), "{full}");
+    let [quick, standard, full] = [lines.next(), lines.next(), lines.next()].map(Option::unwrap_or_default);
+    assert!(quick.starts_with("  quick     46 cells, ") && quick.ends_with(" MB to generate"), "{quick}");
+    assert!(standard.starts_with("  standard  46 cells, "), "{standard}");
+    assert!(full.starts_with("  full      46 cells, ") && full.ends_with(" TB to generate"), "{full}");
 }
 
 #[test]
@@ -19,8 +20,9 @@ fn its_description_says_what_differs_at_the_quick_scale_and_which_values_it_cann
     for wanted in [
         "after P. A. Hugen",
         "The quick scale keeps the structure",
-        "experiment processes (workload): 20 cells quick, 20 full, all combinations; 1 repeat after 0 warm-ups\n",
-        "  where workload=dlrm: shrink_bytes = 10000 quick, 1 full; shrink_time = 10 quick, 1 full\n",
+        "experiment processes (workload): 20 cells quick, 20 full, all combinations; 1 repeat after 0 warm-ups quick, 3 \
+         repeats after 0 warm-ups standard, 1 repeat after 0 warm-ups full\n",
+        "  where workload=dlrm: shrink_bytes = 10000 quick, 1 full; shrink_time = 10 quick, 3 standard, 1 full\n",
         "  where workload=cosmoflow_h100: train.epochs = 1\n",
         "experiment one-factor (workload): 18 cells quick, 18 full, one factor at a time; ",
         "  as-source processes=6 au_dlio: 0.8652 (campaign C, 6 processes, as DLIO reports; ",

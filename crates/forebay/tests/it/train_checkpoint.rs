@@ -135,6 +135,42 @@ fn the_drain_is_as_slow_as_it_is_told() {
 }
 
 #[test]
+fn injected_failures_cost_the_steps_since_the_last_checkpoint_and_a_restore() {
+    let dir = Dir::new();
+    let line = format!("{MADE} --steps 300 --checkpoint-every 20 --checkpoint-size 1MB --checkpoint-dir ck");
+    let cell = cell_of(&dir, &format!("{line} --fail-every 60ms --seed 3"));
+    adds_up(&cell);
+    let injected = &cell["checkpoints"]["injected"];
+    let failures = injected["failures"].as_array().unwrap();
+    assert!(failures.len() >= 2 && number(injected, "every_s") == 0.06, "{injected}");
+    let steps = |failure: &Value, key: &str| failure[key].as_u64().unwrap();
+    let lost: u64 = failures.iter().map(|failure| steps(failure, "step") - steps(failure, "resumed_from")).sum();
+    assert!(lost > 0, "{injected}");
+    assert_eq!(cell["n_steps"].as_u64(), Some(300 + lost), "lost steps are made again: {injected}");
+    assert!(failures.iter().all(|failure| steps(failure, "resumed_from").is_multiple_of(20)), "{injected}");
+    let restored: f64 = failures.iter().map(|failure| number(failure, "restore_s")).sum();
+    assert!(number(&cell, "checkpoint_s") > restored && restored > 0.0, "{cell}");
+    assert_eq!(names(&dir, "ck").last(), Some(&step(300)), "and it comes to its end");
+    for (flags, wanted) in [
+        (
+            "--fail-every 1s --checkpoint-mode async",
+            "copies in memory would survive injected failures: omit --fail-every",
+        ),
+        ("--fail-every 0s", "--fail-every"),
+    ] {
+        let said = dir.refused(&format!("train {} {flags}", line.replace("-dir ck", "-dir other")));
+        assert!(said.contains(wanted), "{said}");
+    }
+    let said = dir.refused("train set --fail-every 1s --checkpoint-every 2 --checkpoint-dir other");
+    assert!(
+        said.contains("--fail-every repeats lost steps, for which no data is read again: give --synthetic"),
+        "{said}"
+    );
+    let said = dir.refused("train --synthetic --fail-every 1s");
+    assert!(said.contains("--fail-every needs checkpoints: give --checkpoint-dir"), "{said}");
+}
+
+#[test]
 fn what_would_do_nothing_or_overwrite_is_refused() {
     let dir = Dir::new();
     let saves = format!("train {MADE} --steps 4 --checkpoint-every 2 --checkpoint-dir ck");

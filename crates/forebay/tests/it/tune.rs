@@ -112,12 +112,59 @@ fn a_dry_run_says_what_may_be_tried_and_written() {
 }
 
 #[test]
+fn checkpoints_are_written_in_the_background_where_that_is_faster_and_none_is_left() {
+    let dir = Dir::with_set();
+    let flags = "set --accelerator emulated:20ms --threads 2 --batch 4 --checkpoint-every 4 --checkpoint-size 4MB \
+                 --checkpoint-dir saves --checkpoint-tier hdd";
+    let planned = dir.met(&format!("tune {flags} --dry-run"));
+    assert!(planned.contains("--prefetch, --checkpoint-mode async.\n"), "{planned}");
+    assert!(planned.ends_with("hidden folders below the given ones, removed after each run.\n"), "{planned}");
+    let record = record_of(&dir, &format!("{flags} --budget 20s"));
+    let cells = record["cells"].as_array().unwrap();
+    assert!(cells[0]["n_steps"].as_u64() >= Some(12), "three checkpoints at least: {record}");
+    let tried = cells.iter().find(|cell| cell["tuning"]["change"]["setting"] == "checkpoint_mode").unwrap();
+    assert_eq!(
+        (&tried["tuning"]["outcome"], &tried["checkpoints"]["mode"]),
+        (&"kept".into(), &"async".into()),
+        "{tried}"
+    );
+    assert!(tried["tuning"]["predicted_s"].is_null(), "how long the copy in memory takes was not measured: {tried}");
+    assert_eq!(cells[0]["checkpoints"]["mode"], "direct");
+    assert_eq!(fs::read_dir(dir.path("saves")).unwrap().count(), 0, "checkpoints of the search are removed");
+}
+
+/// Single records of shards on a hard disk take a seek each; read in order, they do not.
+#[test]
+fn shards_are_read_in_order_only_where_that_is_allowed() {
+    let dir = Dir::with_set();
+    dir.met("data pack set shards --to tfrecord");
+    let flags = "shards --accelerator emulated:1ms --tier hdd --threads 2 --batch 4 --steps 24";
+    let planned = dir.met(&format!("tune {flags} --reorder --dry-run"));
+    assert!(planned.contains("May be tried: --threads, --prefetch, --shuffle window:1024.\n"), "{planned}");
+    let shuffled = |record: &Value| {
+        let cells = record["cells"].as_array().unwrap().clone();
+        cells.into_iter().find(|cell| cell["tuning"]["change"]["setting"] == "shuffle")
+    };
+    let allowed = record_of(&dir, &format!("{flags} --reorder"));
+    let tried = shuffled(&allowed).unwrap_or_else(|| panic!("{allowed}"));
+    assert_eq!((&tried["tuning"]["outcome"], &tried["shuffle"]), (&"kept".into(), &"window:1024".into()), "{tried}");
+    let kept = record_of(&dir, flags);
+    assert_eq!(shuffled(&kept), None, "{kept}");
+    assert!(kept["notes"].to_string().contains("it changes the order of the samples; --reorder tries it"), "{kept}");
+    let refused = dir.refused("tune set --accelerator emulated:1ms --batch 4 --reorder");
+    assert!(refused.contains("only TFRecord, tar and tensor shards"), "{refused}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let dir = Dir::with_set();
     let refused = |flags: &str| dir.refused(&format!("tune {flags}"));
     assert!(refused("set --repeats 1").contains("2..=1000"), "one run has no spread");
     assert!(refused("set --synthetic").contains("--synthetic"));
-    assert!(refused("set --checkpoint-every 5").contains("--checkpoint-every"));
+    assert!(refused("set --checkpoint-every 5").contains("needs checkpoints: give --checkpoint-dir"));
+    let saves = "--checkpoint-every 5 --checkpoint-size 1MB --checkpoint-dir ck";
+    let early = refused(&format!("set --accelerator emulated:1ms --batch 4 --steps 2 {saves}"));
+    assert!(early.contains("a run of 2 steps saves no checkpoint"), "{early}");
     assert!(refused("set --scratch none").contains("no such folder"));
     fs::create_dir(dir.path("set/in")).unwrap();
     assert!(refused("set --scratch set/in").contains("inside the data set, which is only read"));

@@ -26,12 +26,14 @@ impl Saver {
         &self,
         at: Reached,
         consumer: &dyn Consumer,
-        before: &mut Option<Error>,
+        (before, torn): (&mut Option<Error>, &AtomicBool),
     ) -> Result<Arc<Handle>, Error> {
         let store = &self.store;
         for tries in 1..=MOST_TOLD {
-            match self.with_snapshot(at, consumer, |snapshot, layout| Ok(store.save(at.step, None, snapshot, layout)?))
-            {
+            let saved = self.with_snapshot(at, consumer, |snapshot, layout| {
+                Ok(store.save_until(at.step, None, snapshot, layout, torn)?)
+            });
+            match saved {
                 Ok(handle) => return Ok(Arc::new(handle)),
                 Err(error) if tries < MOST_TOLD && is_older(&error, tries) => {
                     before.get_or_insert(error);
@@ -78,14 +80,14 @@ impl Saver {
         at: Reached,
         consumer: &dyn Consumer,
         cancel: &AtomicBool,
-        before: &mut Option<Error>,
+        (before, torn): (&mut Option<Error>, &AtomicBool),
     ) -> Result<Arc<Handle>, Error> {
         if let Some((_, last)) = &self.last {
             // This save needs free memory. The store reports the error of the previous one.
             let _ = last.wait(Level::DurableFast);
         }
         loop {
-            let handle = self.ask(at, consumer, before)?;
+            let handle = self.ask(at, consumer, (&mut *before, torn))?;
             let is_skipped = matches!(handle.wait(Level::DurableFast), Ok(Fate::Skipped));
             if !is_skipped || at.is_stopping || cancel.load(Ordering::Relaxed) {
                 return Ok(handle);
@@ -100,7 +102,7 @@ fn is_older(error: &Error, tries: usize) -> bool {
     match error {
         Error::Shared(Shared::Checkpoint(StoreError::Background { .. })) => true,
         Error::Shared(Shared::Checkpoint(
-            StoreError::NoRoom { .. } | StoreError::Full { .. } | StoreError::Pool { .. },
+            StoreError::NoRoom { .. } | StoreError::Full { .. } | StoreError::Pool { .. } | StoreError::Stopped,
         )) => false,
         Error::Shared(Shared::Checkpoint(_)) => tries == 1,
         _ => false,

@@ -6,6 +6,7 @@
 
 mod ask;
 mod end;
+mod failing;
 mod identity;
 mod ledger;
 mod resume;
@@ -14,7 +15,7 @@ mod state;
 mod tests;
 mod traffic;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,14 +23,17 @@ use forebay_checkpoint::format::{self, Format, Layout};
 use forebay_checkpoint::{CountedFs, Fate, Handle, Level, Mode, Options, Snapshot, Store, Tier, WhenBehind};
 use forebay_measure::{Event, Place, Places, Scratch};
 use forebay_record::{Medium, TrainCheckpoints};
+use forebay_storage::Device;
 use forebay_units::{Clock, PathText, count};
 
 use super::consumer::Consumer;
+use super::data::TrainingData;
 use super::drive::Reached;
 use super::plan::Plan;
 use super::run::Error;
 use super::trial::Trial;
 use crate::checkpoint::{device, mode_name};
+use failing::Failing;
 use identity::Identity;
 use ledger::Ledger;
 pub(super) use resume::{Start, begin, check};
@@ -105,6 +109,10 @@ pub(super) struct Saver {
     reached: u64,
     /// The last save that was not skipped, and its step.
     last: Option<(u64, Arc<Handle>)>,
+    /// `None` if no failures are injected.
+    failing: Option<Failing>,
+    /// Whether a failure tore the last save.
+    is_torn: bool,
     /// Folders of this run alone, removed after the store is closed.
     scratch: Vec<Scratch>,
 }
@@ -125,7 +133,8 @@ impl Saver {
             (Some(_), Some(size)) => Some(Made::new(size.0, settings.seed)),
             (None, _) => None,
         };
-        let (tiers, counts) = counted(places);
+        let device = trial.data.as_ref().and_then(TrainingData::device);
+        let (tiers, counts) = counted(places, device);
         let (mode, when_behind) = (trial.plan.mode(), settings.checkpoint_behind.unwrap_or_default());
         let drain_bytes_per_s = settings.drain_rate.map(|rate| rate.0);
         let options = Options { mode, when_behind, drain_bytes_per_s, ..Options::default() };
@@ -151,6 +160,8 @@ impl Saver {
             doubt: OnceLock::new(),
             reached: 0,
             last: None,
+            failing: settings.fail_every.map(|mean| Failing::new(mean, settings.seed)),
+            is_torn: false,
             scratch: Vec::new(),
         })
     }
@@ -168,9 +179,13 @@ impl Saver {
         Ok(())
     }
 
-    /// Times count from the start of the run.
-    pub(super) fn begin(&mut self, started_ns: u64) -> Result<(), Error> {
+    /// Times count from the start of the run. Every round has failures of its own.
+    pub(super) fn begin(&mut self, started_ns: u64, round: u64) -> Result<(), Error> {
         self.started_ns = started_ns;
+        if let Some(failing) = &mut self.failing {
+            (0..=round).for_each(|_| failing.next_round());
+            failing.go_on(started_ns);
+        }
         let gone = Duration::from_nanos(self.clock.now_ns() - started_ns);
         self.traffic = Some(Traffic::start(&self.counts, gone).map_err(forebay_measure::Error::Thread)?);
         self.read_before = self.read_bytes();
@@ -216,14 +231,21 @@ impl Saver {
         let asked_ns = self.clock.now_ns();
         let mut before = None;
         let must = at.is_stopping || at.is_last && self.when_behind == WhenBehind::Skip;
-        let asked = self.heeding(cancel, || match must {
-            true => self.insist(at, consumer, cancel, &mut before),
-            false => self.ask(at, consumer, &mut before),
-        });
+        let torn = AtomicBool::new(false);
+        let save = || match must {
+            true => self.insist(at, consumer, cancel, (&mut before, &torn)),
+            false => self.ask(at, consumer, (&mut before, &torn)),
+        };
+        let asked = self.heeding(cancel, || self.strikes(&torn, save));
         let stall_s = || (self.clock.now_ns() - asked_ns) as f64 / 1e9;
         let at_s = (asked_ns - self.started_ns) as f64 / 1e9;
         let handle = match asked {
             Ok(handle) => handle,
+            // What follows is up to the failure.
+            Err(_) if torn.load(Ordering::Relaxed) => {
+                self.is_torn = true;
+                return Ok(Vec::new());
+            }
             Err(error) => {
                 self.ledger.add_failed(at.step, at_s, stall_s());
                 return Err(before.unwrap_or(error));
@@ -260,12 +282,13 @@ impl Saver {
             drain_after_s: None,
             saves: Vec::new(),
             traffic: Vec::new(),
+            injected: self.failing.as_ref().map(Failing::described),
         }
     }
 }
 
-fn counted(places: &Places) -> (Vec<Tier>, Vec<TierCount>) {
-    let (mut tiers, mut counts) = (places.tiers(), Vec::new());
+fn counted(places: &Places, data: Option<&Arc<Device>>) -> (Vec<Tier>, Vec<TierCount>) {
+    let (mut tiers, mut counts) = (places.tiers_beside(data), Vec::new());
     let n_tiers = tiers.len();
     for (at, (tier, place)) in tiers.iter_mut().zip(places.nearest_first()).enumerate() {
         let (fs, counters) = CountedFs::new(Arc::clone(&tier.fs));

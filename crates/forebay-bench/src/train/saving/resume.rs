@@ -222,7 +222,7 @@ fn passed(one: &PassedOver) -> String {
 }
 
 /// The catalog, in whichever format it is.
-fn catalog_of(restored: &Restored) -> Result<Catalog, Error> {
+pub(super) fn catalog_of(restored: &Restored) -> Result<Catalog, Error> {
     let files = restored.by_name();
     let known = files.keys().find_map(|file| format::recognise(file));
     let (format, stem) = known.unwrap_or((format::FORMATS[0], super::STEM));

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use forebay_checkpoint::{Mode, WhenBehind};
-use forebay_measure::{Event, Place, Places, Scratch};
-use forebay_record::{Record, SaveFate, TrainCell};
+use forebay_measure::{Event, Observer, Place, Places, Scratch};
+use forebay_record::{Environment, Record, SaveFate, TrainCell};
 use forebay_units::Bytes;
 
 use super::super::plan::{Plan, Saves};
-use super::super::run::Error;
+use super::super::run::{Error, run};
 use super::super::tests::{data, emulated, learning, run_observed, with};
 use super::SCRATCH;
 
@@ -119,6 +120,47 @@ fn an_emulated_accelerator_needs_a_size_and_is_saved_when_it_is_stopped() {
     let checkpoints = cell.checkpoints.as_ref().unwrap();
     assert_eq!((checkpoints.bytes, checkpoints.saves.len(), checkpoints.saves[0].step), (100_000, 1, 4));
     assert!((cell.totals.parts_s() - cell.totals.wall_s).abs() < 1e-6 && cell.totals.checkpoint_s > 0.0);
+}
+
+/// A synthetic batch, failures every few steps, and a checkpoint every three.
+fn failing(dir: &Path, mean: Duration) -> Plan {
+    let plan = saving(Plan { data: None, ..learning(data(dir)) }, dir, 3, Mode::Direct);
+    with(going(plan, 12, false), |settings| {
+        (settings.synthetic, settings.baseline, settings.fail_every) = (true, None, Some(mean));
+    })
+}
+
+#[test]
+fn a_network_that_fails_and_restores_learns_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = failing(dir.path(), Duration::from_millis(20));
+    let whole = with(Plan { saves: None, ..plan.clone() }, |settings| {
+        (settings.fail_every, settings.checkpoint_every, settings.checkpoint_mode) = (None, None, None);
+    });
+    let whole = losses(&run_it(&whole).unwrap());
+    let cell = run_it(&plan).unwrap().cells.remove(0);
+    let injected = cell.injected().unwrap();
+    assert!(!injected.failures.is_empty(), "{injected:?}");
+    // Every step that is made again has the loss that it had before.
+    let (mut step, mut failures) = (0, injected.failures.iter().peekable());
+    for made in &cell.steps {
+        assert_eq!(made.loss, Some(whole[step]), "step {step} of {injected:?}");
+        step += 1;
+        if let Some(failure) = failures.next_if(|failure| failure.step == step as u64) {
+            step = failure.resumed_from as usize;
+        }
+    }
+    assert_eq!((step, cell.totals.n_steps), (12, 12 + injected.n_lost_steps()));
+}
+
+#[test]
+fn a_run_that_never_reaches_a_checkpoint_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = with(failing(dir.path(), Duration::from_micros(1)), |settings| settings.checkpoint_every = Some(2));
+    let ended =
+        run(&plan, Record::new(Vec::new(), Environment::default()), Observer::new(&|_| {}, &AtomicBool::new(false)));
+    let failure = ended.unwrap().failure.unwrap();
+    assert!(matches!(failure, Error::NoProgress { n_failures: 101 }), "{failure}");
 }
 
 #[test]

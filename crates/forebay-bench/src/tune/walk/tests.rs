@@ -124,6 +124,17 @@ fn a_change_that_does_not_help_is_dropped_and_the_runner_up_is_tried() {
 }
 
 #[test]
+fn a_bound_is_no_prediction() {
+    let bound = Lever { is_bound: true, error_s: None, ..lever("threads", 2, 6.0) };
+    let mut table = Table::new(|threads, _| if threads == 2 { 8.0 } else { 10.0 }, |_, _| named("storage"));
+    let first = Facts { lever: bound, ..table.facts(1, 1) };
+    table.n_runs = 1;
+    let steps = Walk::new(&mut table, HOUR, ((), first)).run();
+    assert_eq!((steps[1].tuning.predicted_s, steps[1].tuning.outcome), (None, Kept));
+    assert_eq!(table.said.borrow()[1], "--threads 2: at best 6.00 s, measured 8.00 s: kept");
+}
+
+#[test]
 fn a_gain_within_the_noise_of_the_repeats_is_not_kept() {
     let gains = |half_range| {
         let advise = |threads, _| if threads == 1 { lever("threads", 2, 9.0) } else { named("storage") };

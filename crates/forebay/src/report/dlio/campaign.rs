@@ -158,6 +158,7 @@ fn figures() -> Vec<FigureSpec> {
         series: Some(WORKLOAD.to_owned()),
         at: Levels::new(),
         caption: String::new(),
+        points: Vec::new(),
     };
     let au = [WorkloadCell::AU_EPOCH.info.name, WorkloadCell::AU_DLIO.info.name];
     let rate = [WorkloadCell::DLIO_MIB_PER_S.info.name];
