@@ -13,7 +13,9 @@ use forebay_pipeline::{
     Augment, AugmentImage, Batched, Crop, Dataset, DecodeImage, Mapped, Source, Stats, TakePixels, Tuning,
 };
 use forebay_record::{DatasetNote, Failure, TriedThreads};
-use forebay_storage::{CHOICE_LIMIT, Device, Mode, Reading, Requests, Storage, choose_mode, is_url};
+use forebay_storage::{
+    CHOICE_LIMIT, CacheCounts, CachePlace, Device, Mode, Reading, Requests, Storage, choose_mode, is_url,
+};
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 /// Files per mode if the mode is chosen by measurement.
@@ -27,12 +29,13 @@ const USUAL_INTERLEAVE: Interleave = Interleave { cycle: 4, block: 16 };
 const TUNING_LIMIT: Duration = Duration::from_secs(30);
 
 /// The settings that depend on where the data is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ReadingSettings {
     pub(crate) cold: bool,
     pub(crate) io: Io,
     pub(crate) inflight: Option<ThreadCount>,
     pub(crate) readahead: Option<Bytes>,
+    pub(crate) cache: Option<CachePlace>,
 }
 
 impl ReadingSettings {
@@ -46,8 +49,14 @@ impl ReadingSettings {
         let of_objects = [
             ("inflight", self.inflight.is_some(), "is for data on an object store"),
             ("readahead", self.readahead.is_some(), "is for data on an object store"),
+            ("cache", self.cache.is_some(), "is for data on an object store"),
         ];
+        let is_compressed = !Dataset::new(source.clone()).packing_is_seekable();
         let (all, is) = match is_remote(source) {
+            true if is_compressed && self.cache.is_some() => {
+                let why = "keeps files and samples of other shards";
+                (vec![("cache", true, why)], "compressed shards on an object store")
+            }
             true => (of_files.to_vec(), "on an object store"),
             false => (of_objects.to_vec(), "local"),
         };
@@ -62,7 +71,19 @@ impl ReadingSettings {
             Some(ThreadCount::Fixed(n)) => Some(n),
             Some(ThreadCount::Auto) | None => usual.inflight,
         };
-        Reading { inflight, readahead: self.readahead.map_or(usual.readahead, |size| size.0) }
+        let readahead = self.readahead.map_or(usual.readahead, |size| size.0);
+        Reading { inflight, readahead, cache: self.cache.clone() }
+    }
+}
+
+/// # Errors
+/// If the order of the reads is not known to a cache.
+pub(crate) fn check_cache(cache: Option<&CachePlace>, readahead: Option<Bytes>) -> Result<(), Refused> {
+    match (cache, readahead) {
+        (Some(_), Some(Bytes(0))) => {
+            Err("`cache` keeps what is read ahead, and `readahead` is 0: give only one of them".to_owned())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -83,7 +104,7 @@ pub(crate) fn storage(
         Io::Fixed(mode) => mode,
         Io::Auto => chosen_mode(source, notes)?,
     };
-    Ok(forebay_storage::files_and_objects(mode, device, settings.reading()))
+    Ok(forebay_storage::files_and_objects(mode, device, settings.reading())?)
 }
 
 /// Describes the storage of the data.
@@ -94,8 +115,9 @@ pub(crate) fn describe_storage(storage: &dyn Storage, source: &Source) -> String
 /// The note on the requests that a run sent; `None` if it sent none.
 pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>) -> Option<String> {
     let sent = after?.since(&before.unwrap_or_default());
+    let cached = note_of_cache(&sent.cache);
     if sent.sent == 0 {
-        return None;
+        return cached.map(|cached| format!("no request sent to the object store; {cached}"));
     }
     let repeated = match (sent.throttled, sent.failed, sent.resumed) {
         (0, 0, 0) => "none was repeated".to_owned(),
@@ -106,7 +128,22 @@ pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>
             group_digits(resumed)
         ),
     };
-    Some(format!("{} sent to the object store, warm-ups included; {repeated}", count(sent.sent, "request")))
+    let cached = cached.map(|cached| format!("; {cached}")).unwrap_or_default();
+    Some(format!("{} sent to the object store, warm-ups included; {repeated}{cached}", count(sent.sent, "request")))
+}
+
+/// What the near cache did; `None` if there is none or it was not used.
+fn note_of_cache(counts: &CacheCounts) -> Option<String> {
+    let CacheCounts { read, read_bytes, kept, kept_bytes, evicted, damaged, unwritten } = *counts;
+    if *counts == CacheCounts::default() {
+        return None;
+    }
+    let served = format!("the near cache served {} of {}", count(read, "read"), Bytes(read_bytes));
+    let wrote = format!("{}, {} in all, were written to it", group_digits(kept), Bytes(kept_bytes));
+    let more =
+        [(evicted, "removed for others that are needed earlier"), (damaged, "damaged"), (unwritten, "not writable")];
+    let more = more.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {} {what}", group_digits(n)));
+    Some(format!("{served}; {wrote}{}", more.collect::<String>()))
 }
 
 /// The order of the samples, as asked.

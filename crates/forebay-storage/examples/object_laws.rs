@@ -16,7 +16,7 @@ const NAMES: [&str; 6] = ["a b.jpg", "ü/ß.jpg", "100%25.jpg", "a+b&c=d.jpg", "
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).ok_or("give the URL of an empty bucket")?;
-    let objects = Objects::with_access(Access::of_variables(std::env::vars()), Reading::default());
+    let objects = Objects::with_access(Access::of_variables(std::env::vars()), Reading::default())?;
     let below = |name: &str| PathBuf::from(format!("{url}/{name}"));
     check(&objects, &below("laws"), Keeps::Everything);
     odd_names(&objects, &below("names"))?;
@@ -57,7 +57,9 @@ fn large(objects: &Objects, path: &Path) -> Result<(), Error> {
     write(objects, path, &bytes)?;
     let parts = (0..20u64).map(|n| n << 20..(n + 1) << 20);
     let reads = parts.clone().map(|range| NextRead { path: path.to_owned(), range: Some(range) }).collect::<Vec<_>>();
-    let ahead = objects.read_ahead(Box::new(reads.into_iter()), u64::MAX, 4).expect("reads ahead are on by default");
+    let ahead = objects
+        .read_ahead(&|| Box::new(reads.clone().into_iter()), u64::MAX, 4)
+        .expect("reads ahead are on by default");
     let (object, mut buffer) = (ahead.storage.open(path)?, Buffer::default());
     for part in parts {
         object.read_at(part.start, 1 << 20, &mut buffer)?;

@@ -14,6 +14,9 @@ pub struct NextRead {
     pub range: Option<Range<u64>>,
 }
 
+/// Reads in the order in which they will be made.
+pub type Reads = Box<dyn Iterator<Item = NextRead> + Send>;
+
 /// A storage that requests announced reads ahead of their readers.
 pub struct Ahead {
     /// Reads through this storage find their bytes requested or already here; other reads work as usual.

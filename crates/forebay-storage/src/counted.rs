@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_units::{Clock, Histogram, SystemClock};
 use serde::Serialize;
 
-use crate::{Ahead, Buffer, Entry, NextRead, Object, Operation, Requests, Result, Storage, Writer};
+use crate::{Ahead, Buffer, Entry, Object, Operation, Reads, Requests, Result, Storage, Writer};
 
 #[derive(Debug, Default)]
 pub struct OpCounts {
@@ -164,7 +164,7 @@ impl<S: Storage> Storage for Counted<S> {
     }
 
     /// Counts the readers' reads, not those made ahead of them.
-    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+    fn read_ahead(&self, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Option<Ahead> {
         let Ahead { storage, stop } = self.inner.read_ahead(reads, limit, spread)?;
         Some(Ahead { storage: Arc::new(Counted { inner: storage, meter: Arc::clone(&self.meter) }), stop })
     }

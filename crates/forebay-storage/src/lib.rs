@@ -33,6 +33,7 @@ pub mod access;
 mod ahead;
 mod buffer;
 pub mod cache;
+mod cache_place;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod counted;
@@ -53,8 +54,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use access::Access;
-pub use ahead::{Ahead, NextRead};
+pub use ahead::{Ahead, NextRead, Reads};
 pub use buffer::Buffer;
+pub use cache_place::CachePlace;
 pub use counted::{Counted, Counters, OpCounts};
 pub use error::{Error, Operation, Result};
 pub use faulty::{Effect, Fault, Faulty};
@@ -64,22 +66,27 @@ pub use null::Null;
 #[cfg(feature = "object")]
 pub use object::Objects;
 pub use reader::ObjectReader;
-pub use requests::Requests;
+pub use requests::{CacheCounts, Requests};
 pub use routed::{Reading, Routed, SCHEMES, beside, is_url};
 pub use shaped::{Device, Profile, Shaped};
 
 /// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {
-    let device = tier.map(|profile| Device::of(profile.clone()));
-    files_and_objects(mode, device.as_ref(), Reading::default())
+    match tier {
+        Some(profile) => Arc::new(Shaped::on(Local::new(mode), Device::of(profile.clone()))),
+        None => Arc::new(Routed::of_mode(mode)),
+    }
 }
 
-/// Like [`files`], on a device that others may use too; says how objects are read ahead.
-pub fn files_and_objects(mode: Mode, device: Option<&Arc<Device>>, reading: Reading) -> Arc<dyn Storage> {
-    match device {
+/// Like [`files`], on a device that others may use too; says how objects are read ahead and kept.
+///
+/// # Errors
+/// When the near cache cannot be opened.
+pub fn files_and_objects(mode: Mode, device: Option<&Arc<Device>>, reading: Reading) -> Result<Arc<dyn Storage>> {
+    Ok(match device {
         Some(device) => Arc::new(Shaped::on(Local::new(mode), Arc::clone(device))),
-        None => Arc::new(Routed::new(mode, reading)),
-    }
+        None => Arc::new(Routed::new(mode, reading)?),
+    })
 }
 
 /// A file or object that `list` found.
@@ -158,10 +165,11 @@ pub trait Storage: Send + Sync {
     }
 
     /// Announces reads in the order in which they will be made, `spread` of them at most out of order, so that they can
-    /// be requested before their readers ask. Whole objects of more than `limit` bytes are refused. `None` where
-    /// that brings nothing: a local file system reads ahead by itself.
-    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
-        drop((reads, limit, spread));
+    /// be requested before their readers ask. `reads` gives the order from its beginning, each time it is called. Whole
+    /// objects of more than `limit` bytes are refused. `None` where that brings nothing: a local file system reads
+    /// ahead by itself.
+    fn read_ahead(&self, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Option<Ahead> {
+        let _ = (reads, limit, spread);
         None
     }
 }
@@ -211,7 +219,7 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).requests()
     }
 
-    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+    fn read_ahead(&self, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Option<Ahead> {
         (**self).read_ahead(reads, limit, spread)
     }
 }

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Ahead, Buffer, Entry, Error, Local, Mode, NextRead, Object, Operation, Requests, Result, Storage, Writer};
+use crate::{
+    Ahead, Buffer, CachePlace, Entry, Error, Local, Mode, Object, Operation, Reads, Requests, Result, Storage, Writer,
+};
 
 /// The schemes of object stores, as in `s3://bucket/prefix`.
 pub const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
@@ -24,17 +26,19 @@ pub fn beside(folder: &Path, path: &Path) -> PathBuf {
 }
 
 /// How objects are read ahead of their use; see [`Storage::read_ahead`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Requests in flight at once; `None` to find out how many bring more.
     pub inflight: Option<usize>,
     /// Bytes that are requested or held for later; with 0, nothing is read ahead.
     pub readahead: u64,
+    /// Where what was read ahead is kept for later epochs and runs.
+    pub cache: Option<CachePlace>,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { inflight: None, readahead: 256 << 20 }
+        Self { inflight: None, readahead: 256 << 20, cache: None }
     }
 }
 
@@ -48,13 +52,19 @@ pub struct Routed {
 
 impl Default for Routed {
     fn default() -> Self {
-        Self::new(Mode::Buffered, Reading::default())
+        Self::of_mode(Mode::Buffered)
     }
 }
 
 impl Routed {
-    pub fn new(mode: Mode, reading: Reading) -> Self {
-        Self { local: Arc::new(Local::new(mode)), objects: objects(reading) }
+    /// # Errors
+    /// When the near cache cannot be opened.
+    pub fn new(mode: Mode, reading: Reading) -> Result<Self> {
+        Ok(Self { local: Arc::new(Local::new(mode)), objects: objects(reading)? })
+    }
+
+    pub(crate) fn of_mode(mode: Mode) -> Self {
+        Self::new(mode, Reading::default()).expect("only a near cache needs opening")
     }
 
     fn of(&self, operation: Operation, path: &Path) -> Result<&dyn Storage> {
@@ -70,13 +80,13 @@ impl Routed {
 }
 
 #[cfg(feature = "object")]
-fn objects(reading: Reading) -> Option<Arc<dyn Storage>> {
-    Some(Arc::new(crate::Objects::new(reading)))
+fn objects(reading: Reading) -> Result<Option<Arc<dyn Storage>>> {
+    Ok(Some(Arc::new(crate::Objects::new(reading)?)))
 }
 
 #[cfg(not(feature = "object"))]
-fn objects(_: Reading) -> Option<Arc<dyn Storage>> {
-    None
+fn objects(_: Reading) -> Result<Option<Arc<dyn Storage>>> {
+    Ok(None)
 }
 
 impl Storage for Routed {
@@ -132,10 +142,10 @@ impl Storage for Routed {
         self.objects.as_ref()?.requests()
     }
 
-    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
-        let mut reads = reads.filter(|read| is_url(&read.path)).peekable();
-        reads.peek()?;
-        let Ahead { storage, stop } = self.objects.as_ref()?.read_ahead(Box::new(reads), limit, spread)?;
+    fn read_ahead(&self, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Option<Ahead> {
+        let of_objects = || -> Reads { Box::new(reads().filter(|read| is_url(&read.path))) };
+        of_objects().next()?;
+        let Ahead { storage, stop } = self.objects.as_ref()?.read_ahead(&of_objects, limit, spread)?;
         let storage = Arc::new(Self { local: Arc::clone(&self.local), objects: Some(storage) });
         Some(Ahead { storage, stop })
     }

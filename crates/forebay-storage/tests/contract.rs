@@ -58,10 +58,10 @@ fn objects_obey_the_laws_in_memory_and_over_http_wrapped_or_not() {
     use forebay_storage::{Access, Objects, Reading};
     let store: std::sync::Arc<dyn object_store::ObjectStore> =
         std::sync::Arc::new(object_store::memory::InMemory::new());
-    let memory = Objects::over("s3://bucket", &store, Access::default(), Reading::default());
+    let memory = Objects::over("s3://bucket", &store, Access::default(), Reading::default()).unwrap();
     check(&memory, Path::new("s3://bucket/x"), Keeps::Everything);
     let server = forebay_testing::S3Server::start().unwrap();
-    let objects = Objects::with_access(Access::of_variables(server.variables()), Reading::default());
+    let objects = Objects::with_access(Access::of_variables(server.variables()), Reading::default()).unwrap();
     check(&objects, Path::new("s3://bucket/x y/ü"), Keeps::Everything);
     check(&Counted::new(objects.clone()), Path::new("s3://bucket/counted"), Keeps::Everything);
     check(&Faulty::new(objects.clone(), vec![]), Path::new("s3://bucket/faulty"), Keeps::Everything);

@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use forebay_storage::{Access, Buffer, Error, NextRead, Objects, Reading, Requests, Storage};
+use forebay_storage::{Access, Buffer, Error, NextRead, Objects, Reading, Reads, Requests, Storage};
 use forebay_testing::{S3Fault, S3Server};
 
 fn objects(server: &S3Server, timeout: Duration, reading: Reading) -> Objects {
-    Objects::with_access(Access::of_variables(server.variables()).with_timeout(timeout), reading)
+    Objects::with_access(Access::of_variables(server.variables()).with_timeout(timeout), reading).unwrap()
 }
 
 fn started() -> (S3Server, Objects) {
@@ -50,12 +50,12 @@ fn many_objects_are_requested_at_once_with_one_request_each() {
 #[test]
 fn announced_reads_are_in_flight_before_their_readers_ask() {
     let (server, _) = started();
-    let reading = Reading { inflight: Some(8), readahead: 1 << 20 };
+    let reading = Reading { inflight: Some(8), readahead: 1 << 20, ..Reading::default() };
     let objects = objects(&server, Duration::from_secs(6), reading);
     (0..64).for_each(|n| server.put(&format!("b/{n}"), content(1_000 + n)));
     server.set_latency(Duration::from_millis(20));
-    let reads = (0..64).map(|n| NextRead { path: format!("s3://b/{n}").into(), range: None });
-    let ahead = objects.read_ahead(Box::new(reads), u64::MAX, 4).unwrap();
+    let reads = || -> Reads { Box::new((0..64).map(|n| NextRead { path: format!("s3://b/{n}").into(), range: None })) };
+    let ahead = objects.read_ahead(&reads, u64::MAX, 4).unwrap();
     let (mut buffer, start) = (Buffer::default(), Instant::now());
     for n in 0..64 {
         let object = ahead.storage.open(Path::new(&format!("s3://b/{n}"))).unwrap();
@@ -76,9 +76,8 @@ fn parts_of_an_object_are_joined_and_read_of_one_version() {
     let bytes = content(3_000_000);
     server.put("b/shard", bytes.clone());
     let parts: Vec<_> = (0..30u64).map(|n| n * 100_000..(n + 1) * 100_000).collect();
-    let announced = parts.clone();
-    let reads = announced.into_iter().map(|range| NextRead { path: "s3://b/shard".into(), range: Some(range) });
-    let ahead = objects.read_ahead(Box::new(reads), u64::MAX, 4).unwrap();
+    let part = |range| NextRead { path: "s3://b/shard".into(), range: Some(range) };
+    let ahead = objects.read_ahead(&|| Box::new(parts.clone().into_iter().map(part)), u64::MAX, 4).unwrap();
     let shard = ahead.storage.open(Path::new("s3://b/shard")).unwrap();
     let mut buffer = Buffer::default();
     for part in parts {
@@ -98,8 +97,8 @@ fn stopping_wakes_a_reader_that_waits() {
     let (server, objects) = started();
     server.put("b/slow", content(10));
     server.fail("GET", "slow", 1, S3Fault::Late(Duration::from_secs(5)));
-    let reads = std::iter::once(NextRead { path: "s3://b/slow".into(), range: None });
-    let ahead = objects.read_ahead(Box::new(reads), u64::MAX, 4).unwrap();
+    let read = || NextRead { path: "s3://b/slow".into(), range: None };
+    let ahead = objects.read_ahead(&|| Box::new(std::iter::once(read())), u64::MAX, 4).unwrap();
     let start = Instant::now();
     let outcome = std::thread::scope(|scope| {
         let reader =
@@ -223,7 +222,7 @@ fn refusals_name_the_url_and_the_cause_and_no_secret() {
     }
     let mut variables = server.variables();
     variables[1].1 = "someone".to_owned();
-    let stranger = Objects::with_access(Access::of_variables(variables), Reading::default());
+    let stranger = Objects::with_access(Access::of_variables(variables), Reading::default()).unwrap();
     let refused = stranger.list(Path::new("s3://b/x")).unwrap_err().to_string();
     assert!(refused.contains("the access key is unknown"), "{refused}");
 }
@@ -235,7 +234,8 @@ fn a_server_that_is_not_there_is_an_error_within_the_time_limit() {
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let access = Access::of_variables(variables).with_timeout(Duration::from_secs(2));
     let start = Instant::now();
-    let said = Objects::with_access(access, Reading::default()).list(Path::new("s3://b/x")).unwrap_err().to_string();
+    let objects = Objects::with_access(access, Reading::default()).unwrap();
+    let said = objects.list(Path::new("s3://b/x")).unwrap_err().to_string();
     assert!(said.starts_with("listing s3://b/x: cannot connect: "), "{said}");
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }

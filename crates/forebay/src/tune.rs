@@ -74,7 +74,7 @@ impl Pick for Tunable {
         // Its runs have a length and a number of repeats of their own.
         let is_of_length = ["least_time", "interval"].contains(&name);
         // Data on an object store is not tuned.
-        let is_of_objects = ["inflight", "readahead"].contains(&name);
+        let is_of_objects = ["inflight", "readahead", "cache"].contains(&name);
         !["synthetic", "fail_every"].contains(&name) && !is_of_length && !is_of_objects
     }
 }

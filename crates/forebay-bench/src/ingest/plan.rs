@@ -10,7 +10,7 @@ use forebay_measure::value::{
 };
 use forebay_measure::{Cache, Interleave, Io, MAX_LEAST, Refused, Shuffle, ThreadCount, Until};
 use forebay_pipeline::{Dataset, Mapped, Source};
-use forebay_storage::{Mode, Profile};
+use forebay_storage::{CachePlace, Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
 use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
@@ -56,6 +56,10 @@ forebay_measure::settings! {
         inflight: Option<ThreadCount>, some(threads), "N|auto";
         /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
         readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
+        /// Keep objects in this folder on a near disk for later epochs and runs; SIZE is 90 % of its free space by default
+        ///
+        /// The folder may be shared by several runs. Full, it keeps what the coming epoch needs first.
+        cache: Option<CachePlace>, some(parsed), "DIR[:SIZE]";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Output size in pixels [default: 224x224, or a tensor shard's own]
@@ -107,6 +111,7 @@ impl IngestSettings {
         if self.mmap && self.io != Io::Fixed(Mode::Buffered) {
             return Err("`mmap` reads no files, so `io` would have no effect: give only one of them".to_owned());
         }
+        supply::check_cache(self.cache.as_ref(), self.readahead)?;
         if self.images_per_repeat(0) > MAX_IMAGES {
             return Err(format!("a repeat has more than {} images: give fewer `batches`", group_digits(MAX_IMAGES)));
         }
@@ -134,7 +139,7 @@ impl IngestSettings {
 
     pub(super) fn reading(&self) -> ReadingSettings {
         let Self { cold, io, inflight, readahead, .. } = *self;
-        ReadingSettings { cold, io, inflight, readahead }
+        ReadingSettings { cold, io, inflight, readahead, cache: self.cache.clone() }
     }
 
     pub(super) fn order(&self) -> Order {

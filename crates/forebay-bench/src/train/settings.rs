@@ -7,12 +7,13 @@ use forebay_measure::value::{
     bytes, bytes_per_s, duration, flag, integer, io, number, one_of, parsed, seed, share, some, threads, word,
 };
 use forebay_measure::{Cache, Interleave, Io, Kept, MAX_LEAST, Refused, Shuffle, ThreadCount, Until};
+use forebay_storage::CachePlace;
 use forebay_train::{Emulation, Model, Optimizer, Precision};
 use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
-use crate::supply::{CROPS, CropKind, ImageChange, Order, ReadingSettings};
+use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
 const MAX_IMAGES: u64 = 1_000_000_000_000;
@@ -81,6 +82,10 @@ forebay_measure::settings! {
         inflight: Option<ThreadCount>, some(threads), "N|auto";
         /// Memory for objects that are requested before they are needed; 0 for none [default: 256MiB]
         readahead: Option<Bytes>, some(bytes(0..=u64::MAX)), "SIZE";
+        /// Keep objects in this folder on a near disk for later epochs and runs; SIZE is 90 % of its free space by default
+        ///
+        /// The folder may be shared by several runs. Full, it keeps what the coming epoch needs first.
+        cache: Option<CachePlace>, some(parsed), "DIR[:SIZE]";
         /// Largest sample to read (a file, a record or a tar sample); larger ones count as failed
         max_sample_size: Bytes = "256MiB", bytes(1..=u64::MAX), "SIZE";
         /// Steps on a synthetic batch measured first, to know what I/O costs; 0 for none [default: 10]
@@ -170,6 +175,7 @@ impl TrainSettings {
         ) {
             return Err(format!("a synthetic batch is not read, so `{name}` would have no effect: omit it"));
         }
+        supply::check_cache(self.cache.as_ref(), self.readahead)?;
         self.order().check()?;
         self.check_accelerator()
     }
@@ -318,7 +324,7 @@ impl TrainSettings {
 
     pub(super) fn reading(&self) -> ReadingSettings {
         let Self { cold, io, inflight, readahead, .. } = *self;
-        ReadingSettings { cold, io, inflight, readahead }
+        ReadingSettings { cold, io, inflight, readahead, cache: self.cache.clone() }
     }
 
     pub(super) fn order(&self) -> Order {

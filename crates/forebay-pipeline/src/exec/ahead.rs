@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forebay_storage::{Ahead, NextRead, is_url};
+use forebay_storage::{Ahead, NextRead, Reads, is_url};
 
 use crate::dataset::Batched;
 use crate::source::{Packing, Source};
@@ -24,20 +24,23 @@ pub(crate) fn announce(plan: &Batched, source: &Source, position: u64, claimed: 
         Packing::Tensor if !mapped.mapped_shards => false,
         _ => return None,
     };
-    let mut order = mapped.dataset.chain.open(0);
-    order.skip(position);
     // Holes are replaced by later samples, so the last batch may need a few more; those are read directly.
     let wanted = plan.at_most.saturating_mul(plan.slots_per_batch() as u64);
-    let (index, limit) = (Arc::clone(&source.index), source.max_sample);
-    let reads = std::iter::from_fn(move || order.next()).take(usize::try_from(wanted).unwrap_or(usize::MAX));
-    let reads = reads.filter_map(move |sample| {
-        let place = &index.places[sample as usize];
-        let path = index.files[place.file as usize].clone();
-        let range = (!is_whole).then(|| place.offset..place.offset + place.len);
-        // A sample over the limit is refused without being read.
-        (is_whole || place.len <= limit).then_some(NextRead { path, range })
-    });
+    let limit = source.max_sample;
+    let reads = || -> Reads {
+        let mut order = mapped.dataset.chain.open(0);
+        order.skip(position);
+        let index = Arc::clone(&source.index);
+        let samples = std::iter::from_fn(move || order.next()).take(usize::try_from(wanted).unwrap_or(usize::MAX));
+        Box::new(samples.filter_map(move |sample| {
+            let place = &index.places[sample as usize];
+            let path = index.files[place.file as usize].clone();
+            let range = (!is_whole).then(|| place.offset..place.offset + place.len);
+            // A sample over the limit is refused without being read.
+            (is_whole || place.len <= limit).then_some(NextRead { path, range })
+        }))
+    };
     // Claims of all workers, and the batches that the consumer may be given before an older sample is read.
     let spread = plan.n_buffers().saturating_mul(plan.slots_per_batch()) + claimed;
-    source.storage.read_ahead(Box::new(reads), limit, spread)
+    source.storage.read_ahead(&reads, limit, spread)
 }

@@ -17,6 +17,7 @@ use tokio::runtime::{Builder, Handle};
 use super::failure::{self, Cause};
 use super::location::Location;
 use super::transport::{Counts, Transport};
+use super::versions::Versions;
 use crate::access::{self, Access};
 use crate::{Operation, Result};
 
@@ -32,6 +33,7 @@ pub(super) struct Client {
     lanes: Vec<Lane>,
     next: AtomicUsize,
     pub(super) counts: Arc<Counts>,
+    pub(super) versions: Arc<Versions>,
 }
 
 struct Lane {
@@ -63,7 +65,7 @@ impl Client {
         let wanted = (cores / CORES_PER_LANE).clamp(1, MOST_LANES);
         // A thread that cannot be started leaves its requests to the others.
         let lanes = (0..wanted).map_while(|number| Lane::start(number).ok()).collect();
-        Self { access, lanes, next: AtomicUsize::new(0), counts: Arc::default() }
+        Self { access, lanes, next: AtomicUsize::new(0), counts: Arc::default(), versions: Arc::default() }
     }
 
     /// A client that knows one store, whatever its URL says.

@@ -38,7 +38,11 @@ pub(super) async fn below(client: Arc<Client>, store: Store, path: PathBuf, loca
     let mut entries: Vec<Entry> = found
         .into_iter()
         .filter(|object| !is_marker(object))
-        .map(|object| Entry { path: location.path_of(&object.location), size: object.size })
+        .map(|object| {
+            let path = location.path_of(&object.location);
+            client.versions.note(&path, object.e_tag.as_deref());
+            Entry { path, size: object.size }
+        })
         .collect();
     if entries.is_empty() {
         return Err(Error::NotFound { operation: Operation::List, path });

@@ -4,7 +4,7 @@
 //! own (`client`). A missing answer is repeated within the time limit; no call takes longer than that without progress.
 //! An object is opened with one request, for its size and version (ETag); its parts are then read of that version only,
 //! so an object that changes in between is an error. [`Storage::read_many`] needs one request per object, and
-//! [`Storage::read_ahead`] keeps requests in flight ahead of all readers (`session`).
+//! [`Storage::read_ahead`] keeps requests in flight ahead of all readers (`session`), and what it read on a near disk (`near`).
 //!
 //! What a local file system has and a store has not: a page cache, so cold and warm mean nothing; folders, so an empty
 //! one does not exist; a rename.
@@ -15,21 +15,25 @@ mod get;
 mod level;
 mod list;
 mod location;
+mod near;
 mod plan;
 mod session;
 mod transport;
+mod versions;
 mod window;
 mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use forebay_units::PathText;
 use object_store::ObjectStoreExt;
 
-use crate::{Ahead, Buffer, Entry, Error, NextRead, Object, Operation, Reading, Requests, Result, Storage, Writer};
+use crate::{Ahead, Buffer, Entry, Error, Object, Operation, Reading, Reads, Requests, Result, Storage, Writer};
 use client::Client;
 use get::{Answer, Ask, Head};
 use location::Location;
+use near::NearCache;
 use window::Window;
 
 /// Objects per call of `read_many`: enough to hide a few round trips, few enough not to make others wait.
@@ -42,12 +46,21 @@ const CONCURRENCY: usize = 32;
 pub struct Objects {
     client: Arc<Client>,
     reading: Reading,
+    near: Option<Arc<NearCache>>,
 }
 
 impl Objects {
     /// Objects reached as the program said in [`provide`](crate::access::provide).
-    pub fn new(reading: Reading) -> Self {
-        Self { client: Client::shared(), reading }
+    ///
+    /// # Errors
+    /// When the near cache cannot be opened.
+    pub fn new(reading: Reading) -> Result<Self> {
+        Self::of_client(Client::shared(), reading)
+    }
+
+    fn of_client(client: Arc<Client>, reading: Reading) -> Result<Self> {
+        let near = reading.cache.as_ref().map(NearCache::open).transpose()?;
+        Ok(Self { client, reading, near })
     }
 
     /// One store under a URL such as `s3://bucket`: for tests on a store in memory.
@@ -57,13 +70,16 @@ impl Objects {
         store: &Arc<dyn object_store::ObjectStore>,
         access: crate::Access,
         reading: Reading,
-    ) -> Self {
-        Self { client: Arc::new(Client::of_store(root, store, access)), reading }
+    ) -> Result<Self> {
+        Self::of_client(Arc::new(Client::of_store(root, store, access)), reading)
     }
 
     /// Objects reached with this access, on connections of their own.
-    pub fn with_access(access: crate::Access, reading: Reading) -> Self {
-        Self { client: Arc::new(Client::new(access)), reading }
+    ///
+    /// # Errors
+    /// When the near cache cannot be opened.
+    pub fn with_access(access: crate::Access, reading: Reading) -> Result<Self> {
+        Self::of_client(Arc::new(Client::new(access)), reading)
     }
 
     fn head(&self, operation: Operation, path: &Path) -> Result<(Location, Head)> {
@@ -76,6 +92,7 @@ impl Objects {
         let head = self
             .client
             .wait(operation, path, &location, |client, store| get::head(client, store, operation, owned, key))?;
+        self.client.versions.note(path, head.etag.as_deref());
         Ok((location, head))
     }
 }
@@ -87,7 +104,10 @@ impl Storage for Objects {
 
     fn description_of(&self, path: &Path) -> String {
         match Location::of(Operation::Open, path) {
-            Ok(location) => format!("object store, {}", location.root),
+            Ok(location) => {
+                let cached = self.near.as_ref().map(|near| format!(", cached in {}", near.dir().escaped()));
+                format!("object store, {}{}", location.root, cached.unwrap_or_default())
+            }
             Err(_) => self.description(),
         }
     }
@@ -153,10 +173,11 @@ impl Storage for Objects {
     }
 
     fn requests(&self) -> Option<Requests> {
-        Some(self.client.counts.snapshot())
+        let cache = self.near.as_ref().map(|near| near.counts()).unwrap_or_default();
+        Some(Requests { cache, ..self.client.counts.snapshot() })
     }
 
-    fn read_ahead(&self, reads: Box<dyn Iterator<Item = NextRead> + Send>, limit: u64, spread: usize) -> Option<Ahead> {
+    fn read_ahead(&self, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Option<Ahead> {
         (self.reading.readahead > 0).then(|| session::start(self.clone(), reads, limit, spread))
     }
 }

@@ -6,11 +6,13 @@
 //! then the mean of those before it counts.
 
 use std::collections::{HashMap, VecDeque};
+use std::iter::Peekable;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::get::Answer;
-use crate::{Buffer, Error, NextRead, Result};
+use super::near::{Keep, Key, Pass};
+use crate::{Buffer, Error, NextRead, Reads, Result};
 
 /// Parts are joined up to this size: with more, a block would come later than its first reader needs it.
 const BLOCK: u64 = 4 << 20;
@@ -19,9 +21,9 @@ const FIRST_GUESS: u64 = 256 << 10;
 /// Bytes of buffers kept for later requests, beside the budget.
 const SPARE: usize = 32 << 20;
 
-pub(super) type Reads = Box<dyn Iterator<Item = NextRead> + Send>;
-
 enum State {
+    /// In the near cache; no request is needed.
+    Near,
     Planned,
     Requested,
     Here(Buffer),
@@ -39,6 +41,23 @@ struct Block {
     /// Bytes of the budget.
     reserved: u64,
     state: State,
+    /// The version that came.
+    etag: Option<String>,
+    /// The announced reads that are joined here, if there is a near cache.
+    pieces: Vec<Piece>,
+}
+
+/// An announced read, by which the near cache knows its bytes.
+#[derive(Clone)]
+pub(super) struct Piece {
+    pub(super) key: Key,
+    pub(super) range: Option<Range<u64>>,
+}
+
+impl Piece {
+    fn touches(&self, other: &Range<u64>) -> bool {
+        self.range.as_ref().is_none_or(|range| range.start < other.end && other.start < range.end)
+    }
 }
 
 /// A block to request.
@@ -56,11 +75,20 @@ pub(super) enum Found {
     Nothing,
     /// It will come.
     Later,
-    Now(Result<()>),
+    Now(Result<Taken>),
+}
+
+/// What a reader still does, without holding up others.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// Bytes to read from the near cache.
+    pub(super) near: Vec<Piece>,
+    /// Bytes to keep there.
+    pub(super) keep: Vec<Keep>,
 }
 
 pub(super) struct Plan {
-    reads: Reads,
+    reads: Peekable<Reads>,
     budget: u64,
     /// How far out of order reads may come.
     spread: u64,
@@ -82,12 +110,13 @@ pub(super) struct Plan {
     /// The version of each object of which parts were read.
     etags: HashMap<PathBuf, String>,
     spare: Vec<Buffer>,
+    near: Option<Pass>,
 }
 
 impl Plan {
     pub(super) fn new(reads: Reads, budget: u64, spread: u64) -> Self {
         Self {
-            reads,
+            reads: reads.peekable(),
             budget,
             spread,
             planned: 0,
@@ -103,6 +132,20 @@ impl Plan {
             sizes: (0, 0),
             etags: HashMap::new(),
             spare: Vec::new(),
+            near: None,
+        }
+    }
+
+    /// Takes from a near cache what is there, and keeps what should be.
+    pub(super) fn with_near(mut self, near: Option<Pass>) -> Self {
+        self.near = near;
+        self
+    }
+
+    /// Bytes that the near cache was thought to have.
+    pub(super) fn forget(&mut self, key: &Key) {
+        if let Some(near) = &mut self.near {
+            near.forget(key);
         }
     }
 
@@ -116,12 +159,13 @@ impl Plan {
         self.blocks.clear();
         self.of_path.clear();
         self.queue.clear();
+        self.near = None;
     }
 
     /// Plans as many reads as the budget allows, and returns the blocks to request while at most `limit` are in flight.
     pub(super) fn go_on(&mut self, limit: usize) -> Vec<Request> {
         self.drop_passed();
-        while self.reserved < self.budget && !self.is_over {
+        while self.reserved < self.budget && !self.is_over && !self.is_next_on_its_way() {
             self.plan_next();
         }
         let mut requests = Vec::new();
@@ -138,35 +182,58 @@ impl Plan {
         requests
     }
 
+    /// Whether the next read is of bytes that another reader will take from the store and may keep near: requested
+    /// now, they would be fetched twice.
+    fn is_next_on_its_way(&mut self) -> bool {
+        let (Some(_), Some(NextRead { path, range })) = (&self.near, self.reads.peek()) else { return false };
+        self.of_path.get(path).into_iter().flatten().filter_map(|id| self.blocks.get(id)).any(|block| {
+            !matches!(block.state, State::Near)
+                && match (&block.range, range) {
+                    (Some(block), Some(next)) => block.start < next.end && next.start < block.end,
+                    _ => true,
+                }
+        })
+    }
+
     fn plan_next(&mut self) {
-        let Some(NextRead { path, range }) = self.reads.next() else {
+        let Some(read) = self.reads.next() else {
             self.is_over = true;
             return;
         };
         let position = self.planned;
         self.planned += 1;
-        let bytes = range.as_ref().map_or_else(|| self.guess(), |range| range.end.saturating_sub(range.start));
-        if range.is_some() && bytes == 0 {
+        let len = read.range.as_ref().map(|range| range.end.saturating_sub(range.start));
+        let found = self.near.as_mut().map(|near| near.plan(&read));
+        let NextRead { path, range } = read;
+        if len == Some(0) {
             return;
         }
+        let in_cache = found.as_ref().and_then(|(_, bytes)| *bytes);
+        let bytes = len.or(in_cache).unwrap_or_else(|| self.guess());
+        let piece = found.map(|(key, _)| Piece { key, range: range.clone() });
         self.reserved += bytes;
         if let Some(range) = &range
             && let Some(block) = self.last_of(&path)
-            && let State::Planned = block.state
+            && matches!((&block.state, in_cache), (State::Near, Some(_)) | (State::Planned, None))
             && let Some(whole) = &mut block.range
             && whole.end == range.start
             && range.end - whole.start <= BLOCK
         {
             whole.end = range.end;
             (block.left, block.reserved, block.last) = (block.left + bytes, block.reserved + bytes, position);
+            block.pieces.extend(piece);
             return;
         }
         let id = self.next_id;
         self.next_id += 1;
-        let left = if range.is_some() { bytes } else { 1 };
+        let left = len.unwrap_or(1);
+        let state = if in_cache.is_some() { State::Near } else { State::Planned };
+        let pieces = piece.into_iter().collect();
         self.of_path.entry(path.clone()).or_default().push_back(id);
-        self.blocks.insert(id, Block { path, range, left, last: position, reserved: bytes, state: State::Planned });
-        self.queue.push_back(id);
+        self.blocks.insert(id, Block { path, range, left, last: position, reserved: bytes, state, etag: None, pieces });
+        if in_cache.is_none() {
+            self.queue.push_back(id);
+        }
         self.by_age.push_back(id);
     }
 
@@ -183,11 +250,14 @@ impl Plan {
     pub(super) fn arrived(&mut self, id: u64, outcome: Result<Answer>) {
         self.n_requested -= 1;
         let Some(block) = self.blocks.get_mut(&id) else { return };
-        let outcome = outcome.and_then(|answer| match (&block.range, answer.etag) {
-            (Some(_), Some(etag)) if *self.etags.entry(block.path.clone()).or_insert(etag.clone()) != etag => {
-                Err(super::failure::of(crate::Operation::Read, &block.path, super::failure::Cause::Changed))
+        let outcome = outcome.and_then(|answer| {
+            block.etag = answer.etag;
+            match (&block.range, &block.etag) {
+                (Some(_), Some(etag)) if self.etags.entry(block.path.clone()).or_insert(etag.clone()) != etag => {
+                    Err(super::failure::of(crate::Operation::Read, &block.path, super::failure::Cause::Changed))
+                }
+                _ => Ok(answer.buffer),
             }
-            _ => Ok(answer.buffer),
         });
         let bytes = outcome.as_ref().map_or(0, |buffer| buffer.len() as u64);
         self.reserved = self.reserved - block.reserved + bytes;
@@ -211,14 +281,20 @@ impl Plan {
         if !self.is_here(id) {
             return Found::Later;
         }
-        Found::Now(match self.remove(id) {
-            Some(State::Here(mut buffer)) => {
+        let Some(block) = self.remove(id) else { return Found::Nothing };
+        Found::Now(match block.state {
+            State::Near => Ok(Taken { near: block.pieces, ..Taken::default() }),
+            State::Here(mut buffer) => {
                 std::mem::swap(into, &mut buffer);
                 self.keep(buffer);
-                Ok(())
+                let admit = |piece: &Piece| {
+                    let near = self.near.as_mut()?;
+                    near.admit(path, piece.key, 0..into.len(), block.etag.as_deref())
+                };
+                Ok(Taken { keep: block.pieces.iter().filter_map(admit).collect(), ..Taken::default() })
             }
-            Some(State::Failed(error)) => Err(error),
-            _ => return Found::Nothing,
+            State::Failed(error) => Err(error),
+            State::Planned | State::Requested => return Found::Nothing,
         })
     }
 
@@ -235,15 +311,16 @@ impl Plan {
             return Found::Later;
         }
         into.resize((range.end - range.start) as usize);
+        let mut taken = Taken::default();
         let mut outcome = Ok(());
         for id in ids {
-            let copied = self.copy(id, &range, into);
+            let copied = self.copy(id, &range, into, &mut taken);
             outcome = outcome.and(copied);
         }
-        Found::Now(outcome)
+        Found::Now(outcome.map(|()| taken))
     }
 
-    fn copy(&mut self, id: u64, range: &Range<u64>, into: &mut Buffer) -> Result<()> {
+    fn copy(&mut self, id: u64, range: &Range<u64>, into: &mut Buffer, taken: &mut Taken) -> Result<()> {
         let Some(block) = self.blocks.get_mut(&id) else { return Ok(()) };
         let Some(whole) = block.range.clone() else { return Ok(()) };
         let (start, end) = (range.start.max(whole.start), range.end.min(whole.end));
@@ -254,13 +331,25 @@ impl Plan {
                 let (from, to) = ((start - whole.start) as usize, (start - range.start) as usize);
                 let len = (end - start) as usize;
                 into.as_mut_slice()[to..to + len].copy_from_slice(&buffer.as_slice()[from..from + len]);
+                // Pieces that are read in several steps are not kept.
+                let near = &mut self.near;
+                let admit = |piece: &Piece| {
+                    let of = piece.range.as_ref().filter(|of| start <= of.start && of.end <= end)?;
+                    let span = (of.start - range.start) as usize..(of.end - range.start) as usize;
+                    near.as_mut()?.admit(&block.path, piece.key, span, block.etag.as_deref())
+                };
+                taken.keep.extend(block.pieces.iter().filter_map(admit));
+                Ok(())
+            }
+            State::Near => {
+                taken.near.extend(block.pieces.iter().filter(|piece| piece.touches(&(start..end))).cloned());
                 Ok(())
             }
             State::Failed(error) => Err(error.again()),
             State::Planned | State::Requested => Ok(()),
         };
         self.taken = self.taken.max(block.last);
-        if is_used_up && let Some(State::Here(buffer)) = self.remove(id) {
+        if is_used_up && let Some(Block { state: State::Here(buffer), .. }) = self.remove(id) {
             self.keep(buffer);
         }
         outcome
@@ -292,10 +381,10 @@ impl Plan {
     }
 
     fn is_here(&self, id: u64) -> bool {
-        self.blocks.get(&id).is_some_and(|block| matches!(block.state, State::Here(_) | State::Failed(_)))
+        self.blocks.get(&id).is_some_and(|block| matches!(block.state, State::Near | State::Here(_) | State::Failed(_)))
     }
 
-    fn remove(&mut self, id: u64) -> Option<State> {
+    fn remove(&mut self, id: u64) -> Option<Block> {
         let block = self.blocks.remove(&id)?;
         self.taken = self.taken.max(block.last);
         self.reserved -= block.reserved;
@@ -305,7 +394,10 @@ impl Plan {
                 self.of_path.remove(&block.path);
             }
         }
-        Some(block.state)
+        if let (State::Near, Some(near)) = (&block.state, &mut self.near) {
+            block.pieces.iter().for_each(|piece| near.done(&piece.key));
+        }
+        Some(block)
     }
 
     fn keep(&mut self, buffer: Buffer) {
@@ -329,106 +421,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parts(reads: &[(&str, Range<u64>)]) -> Reads {
-        let reads: Vec<_> =
-            reads.iter().map(|(path, range)| NextRead { path: path.into(), range: Some(range.clone()) }).collect();
-        Box::new(reads.into_iter())
-    }
-
-    fn wholes(n: usize) -> Reads {
-        Box::new((0..n).map(|n| NextRead { path: n.to_string().into(), range: None }))
-    }
-
-    fn answer(len: usize, etag: &str) -> Result<Answer> {
-        let mut buffer = Buffer::default();
-        buffer.fill_from(&(0..len).map(|n| n as u8).collect::<Vec<_>>());
-        Ok(Answer { buffer, etag: Some(etag.to_owned()) })
-    }
-
-    fn requested(plan: &mut Plan, limit: usize) -> Vec<(String, Option<Range<u64>>)> {
-        let name = |request: Request| (request.path.to_str().unwrap().to_owned(), request.range);
-        plan.go_on(limit).into_iter().map(name).collect()
-    }
-
-    #[test]
-    fn parts_that_touch_are_requested_together_also_if_other_objects_lie_between() {
-        let reads = [("a", 0..10), ("b", 0..10), ("a", 10..30), ("b", 10..20), ("a", 40..50)];
-        let mut plan = Plan::new(parts(&reads), 1_000, 8);
-        let found = requested(&mut plan, 8);
-        let wanted = [("a", 0..30), ("b", 0..20), ("a", 40..50)];
-        assert_eq!(found, wanted.map(|(path, range)| (path.to_owned(), Some(range))));
-        plan.arrived(0, answer(30, "1"));
-        plan.arrived(2, answer(10, "1"));
-        let mut into = Buffer::default();
-        assert!(matches!(plan.part(Path::new("a"), 5..20, &mut into), Found::Now(Ok(()))));
-        assert_eq!(into.as_slice(), (5..20).collect::<Vec<u8>>());
-        assert!(matches!(plan.part(Path::new("b"), 0..10, &mut into), Found::Later));
-        assert!(matches!(plan.part(Path::new("a"), 40..50, &mut into), Found::Now(Ok(()))));
-        assert_eq!(plan.reserved, 50, "what is left of a block counts until all of it is taken");
-    }
-
-    #[test]
-    fn a_read_over_the_border_of_two_blocks_finds_both() {
-        let at = BLOCK - 10;
-        let mut plan = Plan::new(parts(&[("a", 0..at), ("a", at..at + 20), ("a", at + 20..at + 30)]), BLOCK * 2, 8);
-        assert_eq!(requested(&mut plan, 8).len(), 2);
-        plan.arrived(0, answer(at as usize, "1"));
-        let mut into = Buffer::default();
-        assert!(matches!(plan.part(Path::new("a"), at - 1..at + 5, &mut into), Found::Later));
-        plan.arrived(1, answer(30, "1"));
-        assert!(matches!(plan.part(Path::new("a"), at - 1..at + 2, &mut into), Found::Now(Ok(()))));
-        assert_eq!(into.as_slice(), [(at - 1) as u8, 0, 1]);
-    }
-
-    #[test]
-    fn the_budget_limits_what_is_planned_and_taking_frees_it() {
-        let mut plan = Plan::new(wholes(1_000), 4 * FIRST_GUESS, 8);
-        assert_eq!(requested(&mut plan, 1_000).len(), 4);
-        plan.arrived(0, answer(1_000, "1"));
-        assert_eq!(requested(&mut plan, 1_000).len(), 262, "objects of this size fill the budget");
-        let mut into = Buffer::default();
-        assert!(matches!(plan.whole(Path::new("0"), &mut into), Found::Now(Ok(()))));
-        assert_eq!(into.len(), 1_000);
-    }
-
-    #[test]
-    fn a_read_that_is_not_planned_yet_is_planned_and_one_that_was_never_announced_is_not() {
-        let mut plan = Plan::new(wholes(100), 1, 3);
-        assert_eq!(requested(&mut plan, 100), [("0".to_owned(), None)]);
-        let mut into = Buffer::default();
-        assert!(matches!(plan.whole(Path::new("1"), &mut into), Found::Later));
-        assert_eq!(requested(&mut plan, 100), [("1".to_owned(), None)]);
-        assert!(matches!(plan.whole(Path::new("never"), &mut into), Found::Nothing));
-        assert_eq!(requested(&mut plan, 100).len(), 2, "as many as may come out of order are planned");
-    }
-
-    #[test]
-    fn what_no_reader_takes_is_given_up() {
-        let mut plan = Plan::new(wholes(100), 1_000, 10);
-        let mut into = Buffer::default();
-        let mut taken = 0;
-        for n in 0..100 {
-            for request in plan.go_on(8) {
-                plan.arrived(request.id, answer(100, "1"));
-            }
-            if n % 2 == 0 && matches!(plan.whole(Path::new(&n.to_string()), &mut into), Found::Now(_)) {
-                taken += 1;
-            }
-        }
-        assert_eq!(taken, 50, "readers of every second object are not held up by the others");
-    }
-
-    #[test]
-    fn an_object_of_two_versions_is_an_error() {
-        let mut plan = Plan::new(parts(&[("a", 0..10), ("a", 20..30)]), 1_000, 8);
-        assert_eq!(requested(&mut plan, 8).len(), 2);
-        plan.arrived(0, answer(10, "1"));
-        plan.arrived(1, answer(10, "2"));
-        let mut into = Buffer::default();
-        let Found::Now(Err(error)) = plan.part(Path::new("a"), 20..30, &mut into) else { panic!("an error") };
-        assert_eq!(error.to_string(), "reading a: it changed since it was opened");
-    }
-}
+mod tests;

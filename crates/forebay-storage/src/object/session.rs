@@ -1,5 +1,6 @@
 //! One pass of announced reads: requests them ahead, and hands their bytes to the readers.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
@@ -9,8 +10,9 @@ use super::failure::{self, Cause};
 use super::get::{self, Answer, Ask};
 use super::level::Level;
 use super::location::Location;
-use super::plan::{Found, Plan, Reads, Request};
-use crate::{Ahead, Buffer, Entry, Error, Object, Operation, Requests, Result, Storage, Writer};
+use super::near::Pass;
+use super::plan::{Found, Piece, Plan, Request, Taken};
+use crate::{Ahead, Buffer, Entry, Error, Object, Operation, Reads, Requests, Result, Storage, Writer};
 
 struct Session {
     objects: Objects,
@@ -27,8 +29,10 @@ struct Desk {
     is_stopped: bool,
 }
 
-pub(super) fn start(objects: Objects, reads: Reads, limit: u64, spread: usize) -> Ahead {
-    let plan = Plan::new(reads, objects.reading.readahead, spread as u64);
+pub(super) fn start(objects: Objects, reads: &dyn Fn() -> Reads, limit: u64, spread: usize) -> Ahead {
+    let versions = || Arc::clone(&objects.client.versions);
+    let near = objects.near.as_ref().map(|near| Pass::new(Arc::clone(near), versions(), reads()));
+    let plan = Plan::new(reads(), objects.reading.readahead, spread as u64).with_near(near);
     let level = Level::new(objects.reading.inflight, Instant::now());
     let desk = Desk { plan, level, transfers: Vec::new(), is_stopped: false };
     let session = Arc::new(Session { objects, limit, desk: Mutex::new(desk), has_news: Condvar::new() });
@@ -95,7 +99,7 @@ impl Session {
     }
 
     /// Waits for the bytes that `look` looks for; `None` if they were not announced.
-    fn wait(self: &Arc<Self>, path: &Path, mut look: impl FnMut(&mut Plan) -> Found) -> Option<Result<()>> {
+    fn wait(self: &Arc<Self>, path: &Path, mut look: impl FnMut(&mut Plan) -> Found) -> Option<Result<Taken>> {
         let mut desk = self.desk();
         loop {
             if desk.is_stopped {
@@ -111,6 +115,44 @@ impl Session {
                 Found::Later => desk = self.has_news.wait(desk).expect("no holder of this lock panics"),
             }
         }
+    }
+}
+
+impl Session {
+    /// Reads from the near cache what a reader took there, and keeps there what it took from the store. Returns whether
+    /// the reader has all its bytes; `range` is `None` for a whole object.
+    fn finish(&self, taken: &Taken, range: Option<&Range<u64>>, into: &mut Buffer) -> bool {
+        let mut has_all = true;
+        for piece in &taken.near {
+            let is_read = self.fill(piece, range, into);
+            if !is_read {
+                self.desk().plan.forget(&piece.key);
+            }
+            has_all &= is_read;
+        }
+        for keep in &taken.keep {
+            if !keep.store(into.as_slice()) {
+                self.desk().plan.forget(&keep.key);
+            }
+        }
+        has_all
+    }
+
+    fn fill(&self, piece: &Piece, range: Option<&Range<u64>>, into: &mut Buffer) -> bool {
+        let Some(near) = &self.objects.near else { return false };
+        let (Some(range), Some(of)) = (range, &piece.range) else { return near.read(&piece.key, into) };
+        let len = into.len();
+        if range == of {
+            return near.read(&piece.key, into) && into.len() == len;
+        }
+        let mut bytes = Buffer::default();
+        let (start, end) = (range.start.max(of.start), range.end.min(of.end));
+        if !near.read(&piece.key, &mut bytes) || bytes.len() as u64 != of.end - of.start {
+            return false;
+        }
+        let from = &bytes.as_slice()[(start - of.start) as usize..(end - of.start) as usize];
+        into.as_mut_slice()[(start - range.start) as usize..(end - range.start) as usize].copy_from_slice(from);
+        true
     }
 }
 
@@ -180,17 +222,19 @@ impl Object for AnnouncedObject {
     }
 
     fn read_within(&self, limit: u64, into: &mut Buffer) -> Result<()> {
-        match self.session.wait(&self.path, |plan| plan.whole(&self.path, into)) {
-            Some(outcome) => outcome.and_then(|()| Error::check_size(&self.path, into.len() as u64, limit)),
-            None => self.direct()?.read_within(limit, into),
+        match self.session.wait(&self.path, |plan| plan.whole(&self.path, into)).transpose()? {
+            Some(taken) if self.session.finish(&taken, None, into) => {
+                Error::check_size(&self.path, into.len() as u64, limit)
+            }
+            _ => self.direct()?.read_within(limit, into),
         }
     }
 
     fn read_at(&self, offset: u64, len: usize, into: &mut Buffer) -> Result<()> {
         let range = offset..offset + len as u64;
-        match self.session.wait(&self.path, |plan| plan.part(&self.path, range.clone(), into)) {
-            Some(outcome) => outcome,
-            None => self.direct()?.read_at(offset, len, into),
+        match self.session.wait(&self.path, |plan| plan.part(&self.path, range.clone(), into)).transpose()? {
+            Some(taken) if self.session.finish(&taken, Some(&range), into) => Ok(()),
+            _ => self.direct()?.read_at(offset, len, into),
         }
     }
 }

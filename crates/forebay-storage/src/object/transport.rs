@@ -44,7 +44,13 @@ impl Counts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // A request beyond the wanted ones that replaces no failed one continues a broken transfer.
         let resumed = of(&self.gets).saturating_sub(of(&self.wanted) + of(&self.failed_gets));
-        Requests { sent: of(&self.sent), throttled: of(&self.throttled), failed: of(&self.failed), resumed }
+        Requests {
+            sent: of(&self.sent),
+            throttled: of(&self.throttled),
+            failed: of(&self.failed),
+            resumed,
+            ..Requests::default()
+        }
     }
 }
 

@@ -60,6 +60,17 @@ pub use state::{Device, Stage, Tier};
 pub use status::{Condition, Status};
 pub use support::{Obstacle, has_loop_devices, kernel_support, limit_support};
 
+/// Free bytes of the file system at this folder.
+#[cfg(feature = "object")]
+pub(crate) fn free(path: &std::path::Path) -> crate::Result<u64> {
+    let failed = |error| crate::Error::Unsupported {
+        operation: crate::Operation::Size,
+        path: path.to_owned(),
+        what: forebay_units::chain(&error),
+    };
+    mounts::space(path).map(|space| space.free).map_err(failed)
+}
+
 /// Progress of bringing a tier up or taking it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {

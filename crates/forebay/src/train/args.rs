@@ -20,13 +20,14 @@ use crate::store::StoreArgs;
 use crate::values::of;
 
 /// Flags that apply to data and have no meaning for a batch in memory.
-const OF_DATA: [&str; 15] = [
+const OF_DATA: [&str; 16] = [
     "threads",
     "prefetch",
     "cold",
     "io",
     "inflight",
     "readahead",
+    "cache",
     "storage_option",
     "timeout",
     "max_sample_size",

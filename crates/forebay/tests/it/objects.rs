@@ -127,6 +127,52 @@ fn training_reads_objects() {
 }
 
 #[test]
+fn a_cache_on_a_near_disk_is_filled_by_one_run_and_serves_the_next() {
+    let dir = Dir::with_set();
+    let server = stored(&dir, "set");
+    let n_gets = || server.log().iter().filter(|line| line.starts_with("GET") && line.contains(".jpg")).count();
+    let line =
+        "ingest s3://bucket/set --threads 2 --read-only --repeats 1 --warmups 0 --cache near:10MB --json run.json";
+    met(&dir, &server, line);
+    let notes = dir.json("run.json")["notes"].to_string();
+    assert!(n_gets() == 24 && notes.contains("the near cache served 0 reads of 0 B; 24, "), "{notes}");
+    met(&dir, &server, line);
+    let record = dir.json("run.json");
+    assert_eq!(record["cells"][0]["medium"]["storage"], "object store, s3://bucket, cached in near");
+    assert_eq!(record["cells"][0]["samples"][0]["images"], 24);
+    let notes = record["notes"].to_string();
+    assert!(notes.contains("no request sent to the object store; the near cache served 24 reads of "), "{notes}");
+    let line = "train s3://bucket/set --accelerator emulated:1ms --batch 8 --epochs 3 --threads 1 --cache";
+    met(&dir, &server, &format!("{line} near"));
+    assert_eq!(n_gets(), 24, "another command finds what ingest kept");
+    met(&dir, &server, &format!("{line} other"));
+    assert_eq!(n_gets(), 48, "the first of three epochs fills a new cache");
+}
+
+#[test]
+fn a_cache_that_would_keep_nothing_is_refused() {
+    let dir = Dir::with_set();
+    dir.met("data pack set packed --to tfrecord --compression gzip");
+    let server = stored(&dir, "set");
+    let packed = stored(&dir, "packed");
+    for (flags, why) in [
+        ("s3://bucket/set --cache near:2XB", "give DIR or DIR:SIZE such as nvme:200GB"),
+        ("s3://bucket/set --cache s3://bucket/near", "give DIR or DIR:SIZE"),
+        ("s3://bucket/set --cache near --readahead 0", "--cache keeps what is read ahead, and --readahead is 0"),
+        ("s3://bucket/set --cache set", "set: the folder is not empty and not a cache"),
+        ("set --cache near", "the data is local: `cache` is for data on an object store"),
+    ] {
+        let said = refused(&dir, &server, &format!("ingest {flags}"));
+        assert!(said.contains(why), "{flags}: {said}");
+    }
+    let said = refused(&dir, &packed, "ingest s3://bucket/packed --cache near");
+    assert!(
+        said.contains("compressed shards on an object store: `cache` keeps files and samples of other shards"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_breaks_is_repeated_and_what_is_lost_is_a_counted_sample() {
     let dir = Dir::with_set();
     let server = stored(&dir, "set");
