@@ -174,11 +174,13 @@ impl TrainingData {
         self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
     }
 
-    /// A few samples from memory again and again, as fast as so many threads make them.
+    /// A few samples from memory again and again, as fast as so many threads make them. The first that fails ends it: of samples that
+    /// all fail, there is no batch to wait for.
     pub(super) fn again(&self, threads: usize, n: u64) -> Batched {
         let source = self.source.clone().with_storage(files(Mode::Buffered, None));
         let dataset = Dataset::new(source).take(n).repeat_forever();
-        self.made(dataset, self.change, Threads::Fixed(threads), SMALL_BATCH).prefetch(threads)
+        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec, self.change));
+        mapped.threads(Threads::Fixed(threads)).batch(SMALL_BATCH).prefetch(threads)
     }
 
     /// The held-out samples, or all of another dataset.
