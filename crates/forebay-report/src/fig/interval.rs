@@ -86,7 +86,7 @@ fn data(places: &[Place<'_>]) -> Data {
         .number("highest", "highest repeat", times, |(_, saved)| saved.range.map(|range| range.1))
         .count("failures", "failures", |(_, saved)| saved.n_failures as u64)
         .number("save_s", "stall per save", s, |(place, _)| place.costs.save_s)
-        .number("restore_s", "restore", s, |(place, _)| place.costs.restore_s)
+        .number("per_restore_s", "restore", s, |(place, _)| place.costs.restore_s)
         .number("drain_s", "drain", s, |(place, _)| place.costs.drain_s)
         .number("best_s", "best interval", s, |(place, _)| place.costs.best())
         .number("young_s", "Young's", s, |(place, _)| place.costs.young())

@@ -186,8 +186,9 @@ fn programs_that_cannot_be_seen_are_named() {
     let unseen: Vec<String> =
         ended.collected.tally.without_ring().iter().map(|started| why_not_seen(&started.path)).collect();
     assert_eq!(unseen.len(), 2, "{unseen:?}");
-    assert!(unseen[0].ends_with("/p: it is statically linked"), "{unseen:?}");
-    assert!(unseen[1].contains("cat") && unseen[1].contains("env -i"), "{unseen:?}");
+    // In the order of their numbers, which begin anew at the kernel's highest.
+    assert!(unseen.iter().any(|why| why.ends_with("/p: it is statically linked")), "{unseen:?}");
+    assert!(unseen.iter().any(|why| why.contains("cat") && why.contains("env -i")), "{unseen:?}");
 }
 
 #[test]
