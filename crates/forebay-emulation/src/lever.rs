@@ -1,7 +1,7 @@
 //! Which change would help a workload most, with an upper bound of its effect.
 //!
-//! It acts on the largest cause, its runner-up on the next. Waits for the first batch of an epoch count too: nothing can hide them, but making batches faster shortens
-//! them. What prefetch would hide is known; for the other causes it is a bound.
+//! It acts on the largest cause, its runner-up on the next. Waits for the first batch of an epoch count too: nothing can hide
+//! them, but making batches faster shortens them. What prefetch would hide is known; for the other causes it is a bound.
 
 use forebay_record::{Change, Level, Lever, WorkloadTotals};
 use forebay_workload::Workload;
