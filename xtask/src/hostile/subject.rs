@@ -116,6 +116,7 @@ pub const SUBJECTS: &[Subject] = &[
     subject("watch", "watch --interval 20ms -- true", &[]).long("watch --interval 20ms -- sleep 1000"),
     subject("trace", "trace --out traced -- true", &[]).writes(&["traced"]).long("trace --out traced -- sleep 1000"),
     subject("trace export", "trace export traced out.csv --to csv", &["traced"]).writes(&["out.csv"]),
+    subject("trace export", "trace export traced - --to csv", &["traced"]),
     subject("study list", "study list", &[]),
     subject("study show", "study show tiny.toml", &["tiny.toml"]),
     subject("study run", "study run tiny.toml --out run", &["tiny.toml"])

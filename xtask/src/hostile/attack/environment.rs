@@ -32,5 +32,6 @@ pub fn cases(is_short: bool) -> Vec<Case> {
 
 /// Whether a command prints nothing that could be lost, or ends with the status of the one that it watches.
 fn is_silent(subject: &Subject) -> bool {
-    subject.name == "tier down" || subject.line.contains(" -- ")
+    let is_to_a_file = subject.name == "trace export" && !subject.writes.is_empty();
+    is_to_a_file || subject.name == "tier down" || subject.line.contains(" -- ")
 }
