@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -272,60 +272,68 @@ def resharded(built: Any, own: Any) -> Any:
     return built
 
 
-def _joined(what: dict[str, Any], checkpoint: Any) -> Any:
-    """A whole tensor of its shards."""
+def parts_of(what: dict[str, Any], checkpoint: Any) -> list[tuple[Piece, Any]]:
+    """The saved parts of a tensor that several ranks had."""
     if not hasattr(checkpoint, "pieces"):
         raise ValueError(f"{what['place']} is a part of a tensor: restore with the rank and world_size of a run of several ranks")
-    headers: dict[str, tuple[str, list[int]]] = {}
-    whole: Any = None
-    filled: dict[tuple[int, ...], int] = {}
-    for piece in checkpoint.pieces(what["place"]):
-        headers = {name: (dtype, shape) for name, dtype, shape in piece.checkpoint.tensors}
-        part = (_torch_of if piece.kind == "torch" else _numpy_of)(piece.checkpoint.bytes_of(piece.name), *headers[piece.name])
-        if whole is None:
-            whole = part.new_empty(what["shape"]) if piece.kind == "torch" else part.__class__(what["shape"], part.dtype)
-        whole[tuple(slice(at, at + side) for at, side in zip(piece.offset, piece.part, strict=True))] = part
-        filled[tuple(piece.offset)] = math.prod(piece.part)
-    if sum(filled.values()) != math.prod(what["shape"]):
-        n, of = sum(filled.values()), math.prod(what["shape"])
+    parts = [(piece, tensor_of(piece.kind, piece.name, piece.checkpoint)) for piece in checkpoint.pieces(what["place"])]
+    # Ranks may have the same part.
+    n, of = sum({tuple(piece.offset): math.prod(piece.part) for piece, _ in parts}.values()), math.prod(what["shape"])
+    if n != of:
         raise ValueError(f"{what['place']}: the ranks saved {n} of its {of} values")
+    return parts
+
+
+def joined(what: dict[str, Any], checkpoint: Any) -> Any:
+    """A whole tensor of its shards."""
+    parts = parts_of(what, checkpoint)
+    piece, first = parts[0]
+    whole = first.new_empty(what["shape"]) if piece.kind == "torch" else first.__class__(what["shape"], first.dtype)
+    for piece, part in parts:
+        whole[tuple(slice(at, at + side) for at, side in zip(piece.offset, piece.part, strict=True))] = part
     return whole
 
 
 def build(encoded: Any, checkpoint: Checkpoint, *, copies: bool) -> Any:
     """A saved state; with `copies`, its tensors own their memory."""
-    headers = {name: (dtype, shape) for name, dtype, shape in checkpoint.tensors}
     built: dict[tuple[str, str], Any] = {}
 
     def tensor(kind: str, name: str) -> Any:
         if (kind, name) not in built:
-            dtype, shape = headers[name]
-            made = (_torch_of if kind == "torch" else _numpy_of)(checkpoint.bytes_of(name), dtype, shape)
+            made = tensor_of(kind, name, checkpoint)
             built[kind, name] = (made.clone() if kind == "torch" else made.copy()) if copies else made
         return built[kind, name]
 
-    def decode(part: Any) -> Any:
-        if not isinstance(part, dict):
-            return part
-        ((kind, inner),) = part.items()
-        match kind:
-            case "torch" | "numpy":
-                return tensor(kind, inner)
-            case "shard":
-                return _joined(inner, checkpoint)
-            case "dict":
-                return {key: decode(item) for key, item in inner}
-            case "list":
-                return [decode(item) for item in inner]
-            case "tuple":
-                return tuple(decode(item) for item in inner)
-            case "float":
-                return float(inner)
-            case "bytes":
-                return base64.b64decode(inner)
-        raise ValueError(f"a newer version of forebay saved this state: it has a {kind!r}")
+    return decode(encoded, tensor, lambda what: joined(what, checkpoint))
 
-    return decode(encoded)
+
+def decode(part: Any, tensor: Callable[[str, str], Any], shard: Callable[[dict[str, Any]], Any]) -> Any:
+    """A saved state, with what the functions make of its tensors."""
+    if not isinstance(part, dict):
+        return part
+    ((kind, inner),) = part.items()
+    match kind:
+        case "torch" | "numpy":
+            return tensor(kind, inner)
+        case "shard":
+            return shard(inner)
+        case "dict":
+            return {key: decode(item, tensor, shard) for key, item in inner}
+        case "list":
+            return [decode(item, tensor, shard) for item in inner]
+        case "tuple":
+            return tuple(decode(item, tensor, shard) for item in inner)
+        case "float":
+            return float(inner)
+        case "bytes":
+            return base64.b64decode(inner)
+    raise ValueError(f"a newer version of forebay saved this state: it has a {kind!r}")
+
+
+def tensor_of(kind: str, name: str, checkpoint: Checkpoint) -> Any:
+    """A saved tensor, in the checkpoint's memory."""
+    dtype, shape = checkpoint.header_of(name)
+    return (_torch_of if kind == "torch" else _numpy_of)(checkpoint.bytes_of(name), dtype, shape)
 
 
 def _torch_of(values: Tensor, dtype: str, shape: list[int]) -> Any:
