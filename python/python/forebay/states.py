@@ -34,13 +34,17 @@ class Gathered:
     owners: list[Any] = field(default_factory=list)
     # Names of tensors that are parts of larger ones, of which other ranks hold the rest.
     shards: set[str] = field(default_factory=set)
+    # GPUs whose copies to the host are on their way.
+    devices: set[Any] = field(default_factory=set)
     _names: dict[Any, str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 
+    def known(self, key: Any) -> str | None:
+        """The name of a tensor whose memory was added before."""
+        return self._names.get(key)
+
     def add(self, place: str, key: Any, tensor: tuple[str, list[int], int, int], owner: Any) -> str:
-        """The name of a tensor; the first one if its memory was added before."""
-        if key in self._names:
-            return self._names[key]
+        """The name of a new tensor."""
         name, n = place, 1
         while name in self._used:
             name, n = f"{place}~{n}", n + 1
@@ -117,6 +121,8 @@ def gather(state: Mapping[str, Any]) -> Gathered:
     """Names the tensors of a state."""
     gathered = Gathered()
     encoded = {name: _encode(value, name, gathered) for name, value in state.items()}
+    for device in gathered.devices:
+        sys.modules["torch"].cuda.synchronize(device)
     gathered.structure = json.dumps(encoded, separators=(",", ":"), allow_nan=False)
     return gathered
 
@@ -164,11 +170,26 @@ def _add_torch(tensor: Any, place: str, gathered: Gathered) -> str:
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise TypeError(f"{place}: only dense tensors can be saved")
     key = ("torch", str(tensor.device), tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
+    if (name := gathered.known(key)) is not None:
+        return name
     # What a view says about its values, such as being conjugated, is carried out before they are read as bytes.
-    values = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if _is_on_gpu(values):
+        gathered.devices.add(values.device)
+        values = _locked_like(values).copy_(values, non_blocking=True)
+    values = values.cpu()
     dtype = str(values.dtype).removeprefix("torch.")
     n_bytes = values.numel() * values.element_size()
     return gathered.add(place, key, (dtype, list(values.shape), values.data_ptr(), n_bytes), values)
+
+
+def _is_on_gpu(tensor: Any) -> bool:
+    return bool(tensor.is_cuda)
+
+
+def _locked_like(tensor: Any) -> Any:
+    """Memory of the host that a GPU writes to by itself; torch keeps it for the next save."""
+    return sys.modules["torch"].empty_like(tensor, device="cpu", pin_memory=True)
 
 
 def _add_numpy(array: Any, place: str, gathered: Gathered) -> str:
@@ -179,6 +200,8 @@ def _add_numpy(array: Any, place: str, gathered: Gathered) -> str:
         raise TypeError(f"{place}: an array of Python objects cannot be saved")
     address = values.__array_interface__["data"][0]
     key = ("numpy", address, values.dtype.str, values.shape, values.strides)
+    if (name := gathered.known(key)) is not None:
+        return name
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     # A contiguous copy gains a dimension where there was none.
     little = numpy.ascontiguousarray(little).reshape(values.shape)
