@@ -89,7 +89,7 @@ def test_what_is_not_there_or_does_not_fit_is_an_error(tmp_path: Path) -> None:
 
 
 JOB = """
-import sys
+import os, sys
 import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -113,7 +113,9 @@ else:
 out = model(torch.ones(2, 10)).sum().item()
 if rank == 0:
     print("out", f"{out:.6f}", flush=True)
-dist.destroy_process_group()
+dist.barrier()
+# Gloo's threads sometimes abort a process that ends: "terminate called without an active exception", also without forebay.
+os._exit(0)
 """
 
 
