@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use forebay_checkpoint::format::{self, Catalog, Format};
+use forebay_checkpoint::format::{self, Catalog, Entry, Format};
 use forebay_checkpoint::{
     Dtype, Fate, Handle, Header, Keep, Level, LocalFs, Memory as Recycled, Mode, Options, Restored, Snapshot,
     Store as Saver, Tensor as Saved, Tier, Wanted, list, restore_with,
@@ -203,6 +203,11 @@ impl Checkpoint {
         drop(files);
         Ok(Self { restored: Arc::new(restored), catalog })
     }
+
+    fn entry(&self, name: &str) -> PyResult<&Entry> {
+        let entry = self.catalog.tensors.iter().find(|entry| entry.header.name == name);
+        entry.ok_or_else(|| PyValueError::new_err(format!("the checkpoint has no tensor {name:?}")))
+    }
 }
 
 #[pymethods]
@@ -230,10 +235,15 @@ impl Checkpoint {
         self.catalog.tensors.iter().map(|entry| header(&entry.header)).collect()
     }
 
+    /// Type and shape of a tensor.
+    fn header_of(&self, name: &str) -> PyResult<(&'static str, Vec<u64>)> {
+        let header = &self.entry(name)?.header;
+        Ok((name_of(header.dtype), header.shape.clone()))
+    }
+
     /// The bytes of a tensor, without a copy.
     fn bytes_of(&self, name: &str) -> PyResult<Tensor> {
-        let entry = self.catalog.tensors.iter().find(|entry| entry.header.name == name);
-        let entry = entry.ok_or_else(|| PyValueError::new_err(format!("the checkpoint has no tensor {name:?}")))?;
+        let entry = self.entry(name)?;
         let file = self.restored.file(&self.catalog.files[entry.file]).unwrap_or_default();
         let range = entry.offset as usize..(entry.offset + entry.n_bytes) as usize;
         let bytes =

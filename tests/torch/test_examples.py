@@ -1,17 +1,20 @@
 """The examples, at a small size."""
 
 import os
+import random
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 EXAMPLES = Path(os.environ.get("FOREBAY_EXAMPLES", Path(__file__).parents[2] / "examples/python"))
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
 
 def run(*command: object) -> str:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, env=environment)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -25,6 +28,25 @@ def test_pytorch_training_resumes_with_the_same_losses(photos: Path, tmp_path: P
     assert "goes on after step 6, in epoch 1" in resumed
     losses = re.findall(r"epoch 1: loss ([\d.]+)", whole)
     assert len(losses) == 1 and re.findall(r"epoch 1: loss ([\d.]+)", resumed) == losses
+
+
+def test_pytorch_training_that_is_killed_again_and_again_ends_with_the_same_losses(photos: Path, tmp_path: Path) -> None:
+    small = ["--model", "resnet18", "--batch-size", "16", "--image-size", "32", "--epochs", "3", "--save-every", "1", "--lr", "0.01"]
+    program = [sys.executable, str(EXAMPLES / "train_pytorch.py"), str(photos), str(photos), *small, "--checkpoints"]
+    whole = run(*program, tmp_path / "a")
+    folder, draw = tmp_path / "b", random.Random(11)
+    for stop in (draw.randrange(2, 12), draw.randrange(13, 24)):
+        with subprocess.Popen([*program, str(folder)], stdout=subprocess.DEVNULL, env=ENVIRONMENT) as killed:
+            # A moment that no step begins or ends at.
+            while not list(folder.glob(f"step-{stop:012}")) and killed.poll() is None:
+                time.sleep(draw.random() / 50)
+            assert killed.poll() is None, "it ended before it was killed"
+            killed.kill()
+    rest = run(*program, folder)
+    went_on = re.findall(r"goes on after step (\d+), in epoch (\d)", rest)
+    assert len(went_on) == 1 and 13 <= int(went_on[0][0]) < 36, rest
+    wanted = re.findall(r"epoch (\d): (loss [\d.]+)", whole)
+    assert len(wanted) == 3 and re.findall(r"epoch (\d): (loss [\d.]+)", rest) == wanted[int(went_on[0][1]) :]
 
 
 def test_pytorch_training_on_two_ranks(photos: Path, tmp_path: Path) -> None:

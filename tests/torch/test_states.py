@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 import forebay
+from forebay import states
 
 
 def test_tensors_of_every_type_survive(tmp_path: Path) -> None:
@@ -24,6 +25,34 @@ def test_tensors_of_every_type_survive(tmp_path: Path) -> None:
         assert torch.equal(*as_bytes), name
     read = load_file(tmp_path / "step-000000000001" / "model.safetensors")
     assert torch.equal(read["state.bfloat16"], state["bfloat16"]) and torch.equal(read["state.turned"], state["turned"])
+
+
+def test_tensors_of_a_gpu_are_fetched_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With host memory in place of a GPU's: copies that are on their way hold nothing before the device is waited for."""
+    waiting: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    class Locked:
+        def __init__(self, like: torch.Tensor) -> None:
+            self.memory = torch.full_like(like, 7)
+
+        def copy_(self, values: torch.Tensor, non_blocking: bool) -> torch.Tensor:
+            assert non_blocking and values.is_contiguous()
+            waiting.append((self.memory, values))
+            return self.memory
+
+    def synchronize(device: torch.device) -> None:
+        for memory, values in waiting:
+            memory.copy_(values)
+
+    monkeypatch.setattr(states, "_is_on_gpu", lambda tensor: True)
+    monkeypatch.setattr(states, "_locked_like", Locked)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    state = {"a": torch.randn(40, 3).T, "b": torch.arange(5), "half": torch.randn(9).bfloat16(), "empty": torch.empty(0, 2)}
+    with forebay.Checkpointer(tmp_path, mode="direct") as saver:
+        saver.save(1, state=state, again=state["b"])
+        assert len(waiting) == 4, "a tensor that occurs twice is fetched once"
+        found = saver.restore().state("state")
+    assert all(torch.equal(found[name], value) for name, value in state.items())
 
 
 def test_tied_weights_are_saved_once_and_stay_tied(tmp_path: Path) -> None:

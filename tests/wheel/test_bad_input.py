@@ -86,6 +86,32 @@ def test_wrong_types_are_type_errors(loader: Make) -> None:
         loader(devise="cuda:0")
 
 
+def test_a_state_that_was_tampered_with_is_refused(loader: Make) -> None:
+    made = loader()
+    state = made.state_dict()
+    for changed, error, said in (
+        ({"epoch": -1}, ValueError, "the state's epoch is at least 0, not -1"),
+        ({"epoch": "x"}, TypeError, "the state's epoch is a whole number, not 'x'"),
+        ({"epoch": 1.5}, TypeError, "the state's epoch is a whole number, not 1.5"),
+        ({"epoch": 1 << 62}, ValueError, "the state is in epoch 4611686018427387904"),
+        ({"epoch": (1 << 64) - 1}, ValueError, "the state's epoch is too large: 18446744073709551615"),
+        ({"samples_taken": N_IMAGES}, ValueError, f"the state is at sample {N_IMAGES} of an epoch of {N_IMAGES}"),
+        ({"samples_taken": None}, TypeError, "the state's samples_taken is a whole number, not None"),
+        ({"data": None}, ValueError, "the state is of other data"),
+        ({"version": 9}, ValueError, "the state has version 9; this forebay reads version 1"),
+    ):
+        with pytest.raises(error, match=said):
+            made.load_state_dict({**state, **changed})
+    with pytest.raises(TypeError, match="a state is a dict as state_dict"):
+        made.load_state_dict(None)
+    with pytest.raises(ValueError, match="it has no seed, shuffle, data"):
+        made.load_state_dict({"version": 1, "epoch": 0, "samples_taken": 0})
+    assert sum(len(labels) for _, labels in made) == N_IMAGES, "the loader is as it was"
+    for index in (-1, N_IMAGES, 1 << 40):
+        with pytest.raises(ValueError, match=f"there is no sample {index} of {N_IMAGES}"):
+            made.name_of(index)
+
+
 def test_a_device_that_is_not_there_is_named(loader: Make) -> None:
     with pytest.raises(RuntimeError, match="device='cuda:99' (is not there: torch finds|needs torch, which is not installed)"):
         loader(device="cuda:99", output=None)

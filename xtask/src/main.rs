@@ -47,6 +47,7 @@ cargo xtask COMMAND
                  builds the Python package into target/wheels, with these features
   wheel test     builds it, installs it into a fresh environment, tests it
   torch          the same, with PyTorch and torchvision; downloads several gigabytes
+  soak [MINUTES] loaders and a saver of the Python package for an hour: do memory, threads or files grow?
   ranks          workloads on many ranks: mpirun, and a Slurm of four nodes on this machine
   objects [--ceph]
                  the laws of storage on an object store: moto, or Ceph from Debian
@@ -70,7 +71,7 @@ cargo xtask COMMAND
   bench dlio [--rounds N] [--core N] [--only generation|truth|held|memory|crowds]…
                  workloads compared with DLIO on the same files: AU, bytes per core, first step, generation, memory
   bench python [--rounds N] [--threads N] [--only NAME…]
-                 the Python loader compared with ingest, torchvision's DataLoader and tf.data; downloads gigabytes
+                 the Python loader compared with ingest, DataLoader, tf.data, DALI, SPDL and FFCV; downloads gigabytes
   bench peers [OPTIONS…]
                  ingest compared with tf.data, torchvision, DALI and FFCV on the same files
 ";
@@ -93,6 +94,8 @@ fn main() -> ExitCode {
         ["wheel", "test"] => tally::of(wheel::test),
         ["wheel", features @ ..] => wheel::built(features),
         ["torch"] => tally::of(wheel::test_torch),
+        ["soak"] => wheel::soak("60"),
+        ["soak", minutes] => wheel::soak(minutes),
         ["objects", rest @ ..] => objects::run_campaign(rest),
         ["ranks"] => tally::of(ranks::run_tests),
         ["fuzz", rest @ ..] => fuzz::run_targets(rest),

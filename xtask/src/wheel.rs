@@ -108,6 +108,13 @@ fn tests_in(tally: &Tally, wheel: &Path, python: &Path, folders: &[&str]) -> Res
     Ok(())
 }
 
+/// Uses the loaders and the saver for as long as asked.
+pub fn soak(minutes: &str) -> Result<()> {
+    let python = python::environment_of("wheel")?;
+    install(&build()?, &python)?;
+    run(program(python).arg(root().join("tests/soak/soak.py")).arg(minutes).env_remove("PYTHONPATH"))
+}
+
 /// Builds the wheel and says where it is.
 pub fn built(features: &[&str]) -> Result<()> {
     let wheel = build_with(features)?;

@@ -12,6 +12,7 @@ use crate::output::Output;
 use crate::planes::Planes;
 use crate::progress::Progress;
 use crate::progressive::{self, Pass};
+use crate::region::Window;
 use crate::simd::Level;
 use crate::tables::{Tables, quant_of};
 use crate::zigzag::Workspace;
@@ -84,13 +85,15 @@ impl Image<'_> {
         Ok(())
     }
 
-    pub(crate) fn render(&self, quants: &Quants, planes: &mut Planes, output: &mut Output<'_>) {
-        for mcu_row in 0..self.frame.mcus.1 {
+    /// Computes the pixels of the window.
+    pub(crate) fn render(&self, quants: &Quants, window: &Window, planes: &mut Planes, output: &mut Output<'_>) {
+        for mcu_row in window.mcu_rows.clone() {
             for (i, (component, quant)) in self.frame.components.iter().zip(quants).enumerate() {
                 let quant = quant.as_ref().expect("a complete image has had a scan of each component");
+                let columns = window.mcu_columns.start * component.h..window.mcu_columns.end * component.h;
                 for row in 0..component.v {
-                    let blocks = self.coefficients.row(i, mcu_row * component.v + row);
-                    let at = planes.block_at(i, mcu_row, (0, row));
+                    let blocks = &self.coefficients.row(i, mcu_row * component.v + row)[columns.clone()];
+                    let at = planes.block_at(i, mcu_row, (columns.start, row));
                     self.render_blocks(blocks, quant, at, i, planes);
                 }
             }

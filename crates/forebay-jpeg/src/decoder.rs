@@ -8,10 +8,11 @@ use crate::frame::{Frame, Process};
 use crate::marker::{Headers, Scan, Stop};
 use crate::output::{Lines, Output};
 use crate::planes::Planes;
+use crate::region::Window;
 use crate::sequential;
 use crate::simd::Level;
 use crate::tables::Tables;
-use crate::{Error, Info, Limits, Scale};
+use crate::{Error, Info, Limits, Region, Scale};
 
 /// A JPEG decoder with its tables and buffers, which are reused for further images.
 ///
@@ -70,6 +71,21 @@ impl Decoder {
     /// Replaces `out`, reusing its memory without clearing it; on error it is left empty. Grayscale gives three equal
     /// values. The result describes the image, including the size of the output.
     pub fn decode_rgb(&mut self, data: &[u8], scale: Scale, out: &mut Vec<u8>) -> Result<Info, Error> {
+        let whole = |info: &Info| Region { left: 0, top: 0, width: info.output_width, height: info.output_height };
+        self.decode_rgb_region(data, scale, whole, out)
+    }
+
+    /// Decodes the part of `data` that `region` chooses, with the pixels that [`decode_rgb`](Self::decode_rgb) gives it.
+    ///
+    /// All data is read, so damage anywhere in the file is an error. Only what the part depends on is transformed, upsampled
+    /// and converted.
+    pub fn decode_rgb_region(
+        &mut self,
+        data: &[u8],
+        scale: Scale,
+        region: impl FnOnce(&Info) -> Region,
+        out: &mut Vec<u8>,
+    ) -> Result<Info, Error> {
         out.clear();
         let mut headers = Headers::new(data, scale)?;
         let scan = first_scan(&mut headers, data)?;
@@ -77,22 +93,23 @@ impl Decoder {
         check_size(&self.limits, &frame, data.len())?;
         headers.frame = Some(frame.clone());
         let info = info(&headers)?;
-        let n_bytes = 3 * frame.output.0 * frame.output.1;
+        let window = Window::new(&frame, region(&info))?;
+        let n_bytes = window.n_bytes();
         out.reserve_exact(n_bytes + SLACK);
         self.planes.prepare(&frame);
         let conversion = Conversion::new(info.color, headers.is_adobe());
         let mut lines = std::mem::take(&mut self.lines);
-        let mut output = Output::new(self.level, conversion, &frame, &mut lines, out.spare_capacity_mut());
+        let mut output = Output::new(self.level, conversion, (&frame, &window), &mut lines, out.spare_capacity_mut());
         let result = if frame.process == Process::Sequential && scan.components.len() == frame.components.len() {
-            self.decode_sequential(data, &headers, &frame, &scan, &mut output)
+            self.decode_sequential(data, &headers, (&frame, &window), &scan, &mut output)
         } else {
-            self.decode_buffered(data, &mut headers, &frame, scan, &mut output)
+            self.decode_buffered(data, &mut headers, (&frame, &window), scan, &mut output)
         };
         let is_complete = output.is_complete();
         self.lines = lines;
         result?;
         assert!(is_complete, "a decoded image has all its rows");
-        // SAFETY: `Output` has written every row of the image, which is the first `n_bytes` of the capacity.
+        // SAFETY: `Output` has written every row of the window, which is the first `n_bytes` of the capacity.
         unsafe { out.set_len(n_bytes) };
         Ok(info)
     }
@@ -101,7 +118,7 @@ impl Decoder {
         &mut self,
         data: &[u8],
         headers: &Headers,
-        frame: &Frame,
+        (frame, window): (&Frame, &Window),
         scan: &Scan,
         output: &mut Output<'_>,
     ) -> Result<(), Error> {
@@ -112,7 +129,8 @@ impl Decoder {
         let codings = codings.collect::<Result<Vec<_>, _>>()?;
         let segment = std::mem::take(&mut self.segment);
         let mut entropy = Entropy::new(self.level, data, headers.pos, headers.restart_interval, segment);
-        let result = sequential::decode(frame, (&scan.components, &codings), &mut entropy, &mut self.planes, output);
+        let scan = (scan.components.as_slice(), codings.as_slice());
+        let result = sequential::decode((frame, window), scan, &mut entropy, &mut self.planes, output);
         self.segment = entropy.segment;
         result
     }
@@ -121,7 +139,7 @@ impl Decoder {
         &mut self,
         data: &[u8],
         headers: &mut Headers,
-        frame: &Frame,
+        (frame, window): (&Frame, &Window),
         scan: Scan,
         output: &mut Output<'_>,
     ) -> Result<(), Error> {
@@ -134,7 +152,7 @@ impl Decoder {
             max_scans: self.limits.max_scans,
         };
         let quants = image.read_scans(data, headers, scan)?;
-        image.render(&quants, &mut self.planes, output);
+        image.render(&quants, window, &mut self.planes, output);
         Ok(())
     }
 }

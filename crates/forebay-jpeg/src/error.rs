@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::Region;
+
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,6 +39,9 @@ pub enum Error {
         offset: usize,
         max_scans: u32,
     },
+    /// A part was wanted that is empty, or not within the decoded image.
+    #[error("no part of {width}x{height} pixels: {region:?}")]
+    NoSuchRegion { region: Region, width: u32, height: u32 },
 }
 
 impl Error {

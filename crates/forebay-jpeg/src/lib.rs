@@ -8,7 +8,8 @@
 //! It decodes sequential and progressive Huffman-coded files of 8 bits per sample with one, three or four components
 //! and integral sampling factors to RGB, at full size or at 1/2, 1/4 or 1/8. CMYK and YCCK are converted to RGB as in
 //! TensorFlow, without colour management. It does not apply the EXIF orientation. It refuses arithmetic coding,
-//! lossless and hierarchical files and 12-bit samples, each by name.
+//! lossless and hierarchical files and 12-bit samples, each by name. Of an image of which only a [`Region`] is wanted, only
+//! that is transformed and converted to RGB.
 //!
 //! It is strict: where libjpeg would warn and invent pixels (missing data, invalid codes, wrong restart markers), this
 //! decoder returns an [`Error`] with the offset. It ignores everything that no pixel depends on: stray bytes between
@@ -45,6 +46,7 @@ mod place_set;
 mod planes;
 mod progress;
 mod progressive;
+mod region;
 mod scale;
 mod sequential;
 mod simd;
@@ -56,3 +58,4 @@ mod zigzag;
 pub use decoder::Decoder;
 pub use error::Error;
 pub use info::{ColorModel, Info, Limits, Scale};
+pub use region::Region;

@@ -4,6 +4,8 @@
 //! reads data written long before, and the CPU overlaps it with the entropy decoding of the next block, which is a long
 //! chain of dependent instructions and leaves most units idle.
 
+use std::ops::Range;
+
 use crate::Error;
 use crate::baseline::{Codes, decode_block};
 use crate::entropy::Entropy;
@@ -12,6 +14,7 @@ use crate::idct::Job;
 use crate::marker::ScanComponent;
 use crate::output::Output;
 use crate::planes::Planes;
+use crate::region::Window;
 use crate::simd::Level;
 use crate::zigzag::Workspace;
 
@@ -34,9 +37,10 @@ struct Slot<'a> {
     edge: usize,
 }
 
-/// Decodes the scan at the position of `entropy`; `codings` correspond to `components`.
+/// Decodes the scan at the position of `entropy`; `codings` correspond to `components`. Blocks that the window does not
+/// depend on are read and dropped.
 pub(crate) fn decode(
-    frame: &Frame,
+    (frame, window): (&Frame, &Window),
     (components, codings): (&[ScanComponent], &[Coding<'_>]),
     entropy: &mut Entropy<'_>,
     planes: &mut Planes,
@@ -48,11 +52,16 @@ pub(crate) fn decode(
         for slot in &mut slots {
             slot.at = planes.block_at(slot.component, mcu_row, slot.place);
         }
+        let is_wanted = window.mcu_rows.contains(&mcu_row);
+        let mcus = (frame.mcus.0, if is_wanted { window.mcu_columns.clone() } else { 0..0 });
         match output.level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this level guarantees these CPU features.
-            Level::Avx2 => unsafe { mcu_row_avx2(frame.mcus.0, &slots, entropy, planes, &mut blocks)? },
-            Level::Portable => mcu_row_on(Level::Portable, frame.mcus.0, &slots, entropy, planes, &mut blocks)?,
+            Level::Avx2 => unsafe { mcu_row_avx2(mcus, &slots, entropy, planes, &mut blocks)? },
+            Level::Portable => mcu_row_on(Level::Portable, mcus, &slots, entropy, planes, &mut blocks)?,
+        }
+        if !is_wanted {
+            continue;
         }
         blocks.flush(output.level, &slots, planes);
         planes.finish_mcu_row(mcu_row);
@@ -80,8 +89,12 @@ fn slots<'a>(frame: &Frame, components: &[ScanComponent], codings: &[Coding<'a>]
     slots
 }
 
+/// The workspace of blocks that are not transformed. Nobody reads it, so it is never cleared.
+const DROPPED: usize = 2;
+
 struct Blocks {
-    workspaces: [Workspace; 2],
+    /// Two for blocks that will be transformed, and one for those that are dropped.
+    workspaces: [Workspace; 3],
     /// Slot and destination of the blocks that await their transform.
     waiting: [(usize, usize); 2],
     n_waiting: usize,
@@ -92,27 +105,27 @@ struct Blocks {
 
 impl Default for Blocks {
     fn default() -> Self {
-        Blocks { workspaces: [[0; 256]; 2], waiting: [(0, 0); 2], n_waiting: 0, last: 0, predictions: [0; 4] }
+        Blocks { workspaces: [[0; 256]; 3], waiting: [(0, 0); 2], n_waiting: 0, last: 0, predictions: [0; 4] }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn mcu_row_avx2(
-    n_mcus: usize,
+    mcus: (usize, Range<usize>),
     slots: &[Slot<'_>],
     entropy: &mut Entropy<'_>,
     planes: &mut Planes,
     blocks: &mut Blocks,
 ) -> Result<(), Error> {
-    mcu_row_on(Level::Avx2, n_mcus, slots, entropy, planes, blocks)
+    mcu_row_on(Level::Avx2, mcus, slots, entropy, planes, blocks)
 }
 
 /// Inlined into a function per level, to let the compiler use the level's instructions.
 #[inline(always)]
 fn mcu_row_on(
     level: Level,
-    n_mcus: usize,
+    (n_mcus, wanted): (usize, Range<usize>),
     slots: &[Slot<'_>],
     entropy: &mut Entropy<'_>,
     planes: &mut Planes,
@@ -122,10 +135,12 @@ fn mcu_row_on(
         if entropy.begin_mcu()? {
             blocks.predictions = [0; 4];
         }
+        let is_wanted = wanted.contains(&mcu);
         for (i, slot) in slots.iter().enumerate() {
-            let workspace = &mut blocks.workspaces[blocks.n_waiting & 1];
+            let workspace = &mut blocks.workspaces[if is_wanted { blocks.n_waiting & 1 } else { DROPPED }];
             let prediction = &mut blocks.predictions[slot.component & 3];
             match decode_block(&entropy.segment, &mut entropy.bits, slot.coding.codes, prediction, workspace) {
+                Ok(_) if !is_wanted => continue,
                 Ok(last) => blocks.last |= last,
                 Err(fault) => return Err(entropy.error(fault)),
             }

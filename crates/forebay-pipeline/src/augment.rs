@@ -3,7 +3,7 @@
 //! What happens to a sample is a pure function of the seed, the epoch and the sample, so it does not depend on threads,
 //! ranks or batches, and a resumed run repeats it.
 
-use forebay_format::image::{ImageDecoder, ImageSpec, Normalize, Pixels, Rect, Renderer, Tint, View};
+use forebay_format::image::{ImageDecoder, ImageSpec, Normalize, Part, Pixels, Rect, Renderer, Tint, View};
 use forebay_units::random::{Random, stream_seed};
 
 mod jitter;
@@ -192,18 +192,18 @@ struct AugmentWorker {
 impl MapWorker for AugmentWorker {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
         let renderer = self.renderer.as_mut().map_err(|reason| SampleError::Refused(reason.clone()))?;
-        let pixels = match self.map.pixels {
-            Some(shape) => Pixels { width: shape.width, height: shape.height, rgb: sample.bytes },
+        let (augment, wanted) = (&self.map.augment, (self.map.spec.width, self.map.spec.height));
+        let view = |image: (u32, u32)| augment.view(image, wanted, sample.epoch, sample.index);
+        let part = match self.map.pixels {
+            Some(shape) => Part::from(Pixels { width: shape.width, height: shape.height, rgb: sample.bytes }),
             None => {
                 watch.enter(Activity::Decoding);
-                self.decoder.decode(sample.bytes)?
+                self.decoder.decode_part(sample.bytes, |image| renderer.needs(&view(image)))?
             }
         };
         watch.enter(Activity::Resizing);
-        let wanted = (self.map.spec.width, self.map.spec.height);
-        let view = self.map.augment.view((pixels.width, pixels.height), wanted, sample.epoch, sample.index);
-        let tints = self.map.augment.tints(sample.epoch, sample.index);
-        renderer.render_tinted(pixels, &view, &tints, slot)?;
+        let tints = augment.tints(sample.epoch, sample.index);
+        renderer.render(part, &view(part.image), &tints, slot)?;
         Ok(())
     }
 }

@@ -145,6 +145,8 @@ class Loader:
 
     def name_of(self, index: int) -> str:
         """The file of a sample, by its index in the data; with the offset or the row in it."""
+        if not 0 <= operator.index(index) < self.n_samples:
+            raise ValueError(f"there is no sample {index} of {self.n_samples}")
         return self._feed.name_of(index)
 
     def _now(self) -> Place:
@@ -170,8 +172,11 @@ class Loader:
         """Continues from a place: the next `for` begins with the next sample after it.
 
         Raises:
-            ValueError: The state is of other data, another seed or another order.
+            ValueError: The state is of other data, another seed or another order, or its place is in no epoch.
+            TypeError: It is no state at all.
         """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"a state is a dict as state_dict() returns it, not {state!r}")
         ours = self.state_dict()
         missing = [key for key in ours if key not in state]
         if missing:
@@ -185,7 +190,10 @@ class Loader:
         ):
             if state[key] != ours[key]:
                 raise ValueError(said)
-        self._feed.set_place(int(state["epoch"]), int(state["samples_taken"]))
+        epoch, taken = (count(f"the state's {key}", state[key], 0) for key in ("epoch", "samples_taken"))
+        if (epoch + 1) * self.n_samples >= 1 << 63:
+            raise ValueError(f"the state is in epoch {epoch}, which is more than can be counted")
+        self._feed.set_place(epoch, taken)
         self._place = None
 
     def stats(self) -> dict[str, Any]:
@@ -259,8 +267,10 @@ def count(name: str, value: int, least: int) -> int:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is a whole number, not {value!r}") from None
-    if not least <= number < 1 << 63:
+    if number < least:
         raise ValueError(f"{name} is at least {least}, not {number}")
+    if number >= 1 << 63:
+        raise ValueError(f"{name} is too large: {number}")
     return number
 
 

@@ -191,6 +191,10 @@ class Union:
         """Name, type and shape of every tensor that is saved whole, and of every shard."""
         return [(name, dtype, shape) for name, (_, dtype, shape) in self._where.items()]
 
+    def header_of(self, name: str) -> tuple[str, list[int]]:
+        """Type and shape of a tensor."""
+        return self._where[name][1:]
+
     def bytes_of(self, name: str) -> Tensor:
         """The bytes of a tensor."""
         return self._where[name][0].bytes_of(name)

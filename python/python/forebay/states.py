@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,13 +34,17 @@ class Gathered:
     owners: list[Any] = field(default_factory=list)
     # Names of tensors that are parts of larger ones, of which other ranks hold the rest.
     shards: set[str] = field(default_factory=set)
+    # GPUs whose copies to the host are on their way.
+    devices: set[Any] = field(default_factory=set)
     _names: dict[Any, str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 
+    def known(self, key: Any) -> str | None:
+        """The name of a tensor whose memory was added before."""
+        return self._names.get(key)
+
     def add(self, place: str, key: Any, tensor: tuple[str, list[int], int, int], owner: Any) -> str:
-        """The name of a tensor; the first one if its memory was added before."""
-        if key in self._names:
-            return self._names[key]
+        """The name of a new tensor."""
         name, n = place, 1
         while name in self._used:
             name, n = f"{place}~{n}", n + 1
@@ -117,6 +121,8 @@ def gather(state: Mapping[str, Any]) -> Gathered:
     """Names the tensors of a state."""
     gathered = Gathered()
     encoded = {name: _encode(value, name, gathered) for name, value in state.items()}
+    for device in gathered.devices:
+        sys.modules["torch"].cuda.synchronize(device)
     gathered.structure = json.dumps(encoded, separators=(",", ":"), allow_nan=False)
     return gathered
 
@@ -164,11 +170,26 @@ def _add_torch(tensor: Any, place: str, gathered: Gathered) -> str:
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise TypeError(f"{place}: only dense tensors can be saved")
     key = ("torch", str(tensor.device), tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
+    if (name := gathered.known(key)) is not None:
+        return name
     # What a view says about its values, such as being conjugated, is carried out before they are read as bytes.
-    values = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    if _is_on_gpu(values):
+        gathered.devices.add(values.device)
+        values = _locked_like(values).copy_(values, non_blocking=True)
+    values = values.cpu()
     dtype = str(values.dtype).removeprefix("torch.")
     n_bytes = values.numel() * values.element_size()
     return gathered.add(place, key, (dtype, list(values.shape), values.data_ptr(), n_bytes), values)
+
+
+def _is_on_gpu(tensor: Any) -> bool:
+    return bool(tensor.is_cuda)
+
+
+def _locked_like(tensor: Any) -> Any:
+    """Memory of the host that a GPU writes to by itself; torch keeps it for the next save."""
+    return sys.modules["torch"].empty_like(tensor, device="cpu", pin_memory=True)
 
 
 def _add_numpy(array: Any, place: str, gathered: Gathered) -> str:
@@ -179,6 +200,8 @@ def _add_numpy(array: Any, place: str, gathered: Gathered) -> str:
         raise TypeError(f"{place}: an array of Python objects cannot be saved")
     address = values.__array_interface__["data"][0]
     key = ("numpy", address, values.dtype.str, values.shape, values.strides)
+    if (name := gathered.known(key)) is not None:
+        return name
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     # A contiguous copy gains a dimension where there was none.
     little = numpy.ascontiguousarray(little).reshape(values.shape)
@@ -272,60 +295,68 @@ def resharded(built: Any, own: Any) -> Any:
     return built
 
 
-def _joined(what: dict[str, Any], checkpoint: Any) -> Any:
-    """A whole tensor of its shards."""
+def parts_of(what: dict[str, Any], checkpoint: Any) -> list[tuple[Piece, Any]]:
+    """The saved parts of a tensor that several ranks had."""
     if not hasattr(checkpoint, "pieces"):
         raise ValueError(f"{what['place']} is a part of a tensor: restore with the rank and world_size of a run of several ranks")
-    headers: dict[str, tuple[str, list[int]]] = {}
-    whole: Any = None
-    filled: dict[tuple[int, ...], int] = {}
-    for piece in checkpoint.pieces(what["place"]):
-        headers = {name: (dtype, shape) for name, dtype, shape in piece.checkpoint.tensors}
-        part = (_torch_of if piece.kind == "torch" else _numpy_of)(piece.checkpoint.bytes_of(piece.name), *headers[piece.name])
-        if whole is None:
-            whole = part.new_empty(what["shape"]) if piece.kind == "torch" else part.__class__(what["shape"], part.dtype)
-        whole[tuple(slice(at, at + side) for at, side in zip(piece.offset, piece.part, strict=True))] = part
-        filled[tuple(piece.offset)] = math.prod(piece.part)
-    if sum(filled.values()) != math.prod(what["shape"]):
-        n, of = sum(filled.values()), math.prod(what["shape"])
+    parts = [(piece, tensor_of(piece.kind, piece.name, piece.checkpoint)) for piece in checkpoint.pieces(what["place"])]
+    # Ranks may have the same part.
+    n, of = sum({tuple(piece.offset): math.prod(piece.part) for piece, _ in parts}.values()), math.prod(what["shape"])
+    if n != of:
         raise ValueError(f"{what['place']}: the ranks saved {n} of its {of} values")
+    return parts
+
+
+def joined(what: dict[str, Any], checkpoint: Any) -> Any:
+    """A whole tensor of its shards."""
+    parts = parts_of(what, checkpoint)
+    piece, first = parts[0]
+    whole = first.new_empty(what["shape"]) if piece.kind == "torch" else first.__class__(what["shape"], first.dtype)
+    for piece, part in parts:
+        whole[tuple(slice(at, at + side) for at, side in zip(piece.offset, piece.part, strict=True))] = part
     return whole
 
 
 def build(encoded: Any, checkpoint: Checkpoint, *, copies: bool) -> Any:
     """A saved state; with `copies`, its tensors own their memory."""
-    headers = {name: (dtype, shape) for name, dtype, shape in checkpoint.tensors}
     built: dict[tuple[str, str], Any] = {}
 
     def tensor(kind: str, name: str) -> Any:
         if (kind, name) not in built:
-            dtype, shape = headers[name]
-            made = (_torch_of if kind == "torch" else _numpy_of)(checkpoint.bytes_of(name), dtype, shape)
+            made = tensor_of(kind, name, checkpoint)
             built[kind, name] = (made.clone() if kind == "torch" else made.copy()) if copies else made
         return built[kind, name]
 
-    def decode(part: Any) -> Any:
-        if not isinstance(part, dict):
-            return part
-        ((kind, inner),) = part.items()
-        match kind:
-            case "torch" | "numpy":
-                return tensor(kind, inner)
-            case "shard":
-                return _joined(inner, checkpoint)
-            case "dict":
-                return {key: decode(item) for key, item in inner}
-            case "list":
-                return [decode(item) for item in inner]
-            case "tuple":
-                return tuple(decode(item) for item in inner)
-            case "float":
-                return float(inner)
-            case "bytes":
-                return base64.b64decode(inner)
-        raise ValueError(f"a newer version of forebay saved this state: it has a {kind!r}")
+    return decode(encoded, tensor, lambda what: joined(what, checkpoint))
 
-    return decode(encoded)
+
+def decode(part: Any, tensor: Callable[[str, str], Any], shard: Callable[[dict[str, Any]], Any]) -> Any:
+    """A saved state, with what the functions make of its tensors."""
+    if not isinstance(part, dict):
+        return part
+    ((kind, inner),) = part.items()
+    match kind:
+        case "torch" | "numpy":
+            return tensor(kind, inner)
+        case "shard":
+            return shard(inner)
+        case "dict":
+            return {key: decode(item, tensor, shard) for key, item in inner}
+        case "list":
+            return [decode(item, tensor, shard) for item in inner]
+        case "tuple":
+            return tuple(decode(item, tensor, shard) for item in inner)
+        case "float":
+            return float(inner)
+        case "bytes":
+            return base64.b64decode(inner)
+    raise ValueError(f"a newer version of forebay saved this state: it has a {kind!r}")
+
+
+def tensor_of(kind: str, name: str, checkpoint: Checkpoint) -> Any:
+    """A saved tensor, in the checkpoint's memory."""
+    dtype, shape = checkpoint.header_of(name)
+    return (_torch_of if kind == "torch" else _numpy_of)(checkpoint.bytes_of(name), dtype, shape)
 
 
 def _torch_of(values: Tensor, dtype: str, shape: list[int]) -> Any:

@@ -1,7 +1,8 @@
 //! Decodes and resizes encoded images straight into a batch slot.
 
-use forebay_jpeg::Scale;
+use forebay_jpeg::{Region, Scale};
 
+use super::render::Rect;
 use super::resize::Resizer;
 use super::sniff::{ImageKind, recognise};
 use super::{ImageSpec, png, raster};
@@ -28,6 +29,23 @@ pub struct Pixels<'a> {
     pub rgb: &'a [u8],
 }
 
+/// The part of an image that was decoded: 8-bit RGB, row by row, without padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Width and height of the whole image.
+    pub image: (u32, u32),
+    /// Where in it the pixels are.
+    pub at: Rect,
+    /// `at.width * at.height * 3` bytes.
+    pub rgb: &'a [u8],
+}
+
+impl<'a> From<Pixels<'a>> for Part<'a> {
+    fn from(Pixels { width, height, rgb }: Pixels<'a>) -> Self {
+        Self { image: (width, height), at: Rect::whole((width, height)), rgb }
+    }
+}
+
 impl ImageDecoder {
     /// A decoder that makes samples according to `spec`.
     pub fn new(spec: ImageSpec) -> Self {
@@ -52,13 +70,23 @@ impl ImageDecoder {
     /// When the bytes are not a complete, undamaged image of a supported format with at most
     /// [`MAX_PIXELS`](super::MAX_PIXELS) pixels.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Pixels<'_>, Error> {
-        self.size = (0, 0);
-        self.size = match recognise(bytes)? {
-            ImageKind::Jpeg => self.decode_jpeg(bytes)?,
-            ImageKind::Png => png::decode_rgb(bytes, &mut self.raw, &mut self.rgb)?,
-            kind => raster::decode_rgb(kind, bytes, &mut self.raw, &mut self.rgb)?,
-        };
+        self.size = self.decode_part(bytes, Rect::whole)?.image;
         Ok(Pixels { width: self.size.0, height: self.size.1, rgb: &self.rgb })
+    }
+
+    /// Decodes at least the part that `wanted` chooses, given the image's width and height; images other than JPEG are
+    /// decoded whole. [`resize_into`](Self::resize_into) has nothing to resize after it.
+    ///
+    /// # Errors
+    /// As for [`decode`](Self::decode): damage outside the part counts too. When the part is not within the image.
+    pub fn decode_part(&mut self, bytes: &[u8], wanted: impl FnOnce((u32, u32)) -> Rect) -> Result<Part<'_>, Error> {
+        self.size = (0, 0);
+        let (image, at) = match recognise(bytes)? {
+            ImageKind::Jpeg => self.decode_jpeg(bytes, wanted)?,
+            ImageKind::Png => whole(png::decode_rgb(bytes, &mut self.raw, &mut self.rgb)?),
+            kind => whole(raster::decode_rgb(kind, bytes, &mut self.raw, &mut self.rgb)?),
+        };
+        Ok(Part { image, at, rgb: &self.rgb })
     }
 
     /// Resizes what [`decode`](Self::decode) produced last into a slot of [`ImageSpec::sample_bytes`] bytes.
@@ -94,10 +122,20 @@ impl ImageDecoder {
         self.resizer.resize(pixels, out)
     }
 
-    fn decode_jpeg(&mut self, bytes: &[u8]) -> Result<(u32, u32), Error> {
+    fn decode_jpeg(
+        &mut self,
+        bytes: &[u8],
+        wanted: impl FnOnce((u32, u32)) -> Rect,
+    ) -> Result<((u32, u32), Rect), Error> {
         let scale = if self.spec.scaled_dct { self.scale_for(bytes)? } else { Scale::Full };
-        let info = self.jpeg.decode_rgb(bytes, scale, &mut self.rgb)?;
-        Ok((info.output_width, info.output_height))
+        let (mut image, mut at) = ((0, 0), Rect::whole((0, 0)));
+        let choose = |info: &forebay_jpeg::Info| {
+            image = (info.output_width, info.output_height);
+            at = wanted(image);
+            Region { left: at.left, top: at.top, width: at.width, height: at.height }
+        };
+        self.jpeg.decode_rgb_region(bytes, scale, choose, &mut self.rgb)?;
+        Ok((image, at))
     }
 
     /// The smallest decoded size that is no smaller than the target in either direction.
@@ -113,4 +151,8 @@ impl ImageDecoder {
             () => Scale::Full,
         })
     }
+}
+
+fn whole(image: (u32, u32)) -> ((u32, u32), Rect) {
+    (image, Rect::whole(image))
 }

@@ -29,7 +29,7 @@ mod tiff;
 mod tint;
 
 pub use convert::{u8_to_f32, u8_to_f32_nchw};
-pub use decoder::{ImageDecoder, Pixels};
+pub use decoder::{ImageDecoder, Part, Pixels};
 pub use info::{ImageInfo, info};
 pub use render::{Normalize, Rect, Renderer, View};
 pub(crate) use sniff::unsupported_extension;

@@ -122,6 +122,29 @@ fn a_jpeg_is_decoded_and_resized_into_the_slot() {
 }
 
 #[test]
+fn a_part_of_a_jpeg_has_the_pixels_of_the_whole() {
+    let (bytes, at) = (jpeg(90, 70), Rect { left: 21, top: 33, width: 30, height: 9 });
+    let whole = decode(&bytes).unwrap();
+    let mut decoder = ImageDecoder::new(ImageSpec::default());
+    let mut image = None;
+    let choose = |size| {
+        image = Some(size);
+        at
+    };
+    let part = decoder.decode_part(&bytes, choose).unwrap();
+    let row = |y: u32| &whole[3 * (y * 90 + at.left) as usize..][..3 * at.width as usize];
+    let expected: Vec<u8> = (at.top..at.top + at.height).flat_map(row).copied().collect();
+    assert_eq!(part, Part { image: (90, 70), at, rgb: &expected });
+    assert_eq!(image, Some((90, 70)));
+    let mut slot = vec![0; ImageSpec::default().sample_bytes()];
+    assert!(decoder.resize_into(&mut slot).is_err(), "a part is not the image");
+    let png = decoder.decode_part(INTERLACED, |_| unreachable!("decoded whole")).unwrap();
+    assert_eq!((png.image, png.at), ((5, 3), Rect::whole((5, 3))));
+    let beyond = Rect { left: 80, ..at };
+    assert!(matches!(decoder.decode_part(&bytes, |_| beyond), Err(Error::Jpeg(_))));
+}
+
+#[test]
 fn scaled_decoding_takes_the_smallest_size_that_covers_the_target() {
     for (target, expected) in [((20, 10), (20, 10)), ((40, 20), (40, 20)), ((41, 20), (80, 40)), ((200, 9), (160, 80))]
     {

@@ -6,4 +6,5 @@ mod corruption;
 mod device;
 mod fixtures;
 mod generated;
+mod regions;
 mod shim;

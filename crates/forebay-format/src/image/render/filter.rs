@@ -1,9 +1,13 @@
 //! The weights of source pixels, along one direction.
 
+use std::ops::Range;
+
 /// The weights of all output pixels of a window; as many per pixel, padded with zeros.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     made_for: Option<(u32, u32, u32, u32, bool)>,
+    /// The source pixels that have weights.
+    span: Range<u32>,
     /// Weights per output pixel.
     n: usize,
     starts: Vec<u32>,
@@ -24,6 +28,7 @@ impl Filter {
         self.n = (2.0 * support).ceil() as usize + 1;
         self.starts.clear();
         self.weights.clear();
+        self.span = src_len..0;
         for at in offset..offset + len {
             self.push((f64::from(at) + 0.5) * scale, support, src_len);
         }
@@ -37,6 +42,7 @@ impl Filter {
         let weight = |x: u32| (1.0 - ((f64::from(x) - centre + 0.5) / support).abs()).max(0.0);
         let sum: f64 = (first..end).map(weight).sum();
         self.starts.push(first);
+        self.span = self.span.start.min(first)..self.span.end.max(end);
         let n_before = self.weights.len();
         self.weights.extend((first..end).map(|x| (weight(x) / sum) as f32));
         self.weights.resize(n_before + self.n, 0.0);
@@ -63,6 +69,11 @@ impl Filter {
             let (front, back) = self.weights.split_at_mut((taps - 1 - k) * n);
             front[k * n..(k + 1) * n].swap_with_slice(&mut back[..n]);
         }
+    }
+
+    /// The source pixels that the window depends on.
+    pub(super) fn span(&self) -> Range<u32> {
+        self.span.clone()
     }
 
     /// Weights per output pixel.
@@ -116,6 +127,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_window_depends_on_the_pixels_with_weights() {
+        let mut filter = Filter::default();
+        filter.prepare(8, 4, 1, 2, true);
+        assert_eq!(filter.span(), 1..7);
+        filter.prepare(8, 8, 3, 2, false);
+        assert_eq!(filter.span().start, 3);
+        filter.prepare(500, 341, 58, 224, false);
+        assert_eq!((filter.tap(0).0, filter.span()), (85, 85..414));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A [`View`] says which part of an image a sample shows, in the terms of torchvision's transforms: a crop in whole
 //! pixels, resized as if nothing were around it, of which the sample is a window, perhaps mirrored. Only the pixels of the
-//! sample are computed.
+//! sample are computed, from the pixels that they depend on: the rest of the image need not be there.
 //!
 //! With antialiasing, the filter is Pillow's bilinear one, which torchvision uses: a triangle as wide as the reduction. Pillow
 //! rounds to bytes between its two passes and this code does not; the results differ by at most one grey level. Without
@@ -13,7 +13,7 @@ mod finish;
 mod rows;
 
 use super::convert::{round, u8_to_f32};
-use super::{Dtype, ImageSpec, Pixels, Tint};
+use super::{Dtype, ImageSpec, Part, Tint};
 use crate::Error;
 use filter::Filter;
 pub(super) use finish::Finish;
@@ -26,6 +26,21 @@ pub struct Rect {
     pub top: u32,
     pub width: u32,
     pub height: u32,
+}
+
+impl Rect {
+    /// All of an image.
+    pub fn whole((width, height): (u32, u32)) -> Self {
+        Self { left: 0, top: 0, width, height }
+    }
+
+    /// Whether `other` lies in this rectangle.
+    fn holds(&self, other: &Self) -> bool {
+        let within = |start: u32, len: u32, own: u32, of: u32| {
+            start.checked_sub(own).and_then(|start| start.checked_add(len)).is_some_and(|end| end <= of)
+        };
+        within(other.left, other.width, self.left, self.width) && within(other.top, other.height, self.top, self.height)
+    }
 }
 
 /// Which part of an image becomes a sample, and how large.
@@ -43,8 +58,7 @@ pub struct View {
 impl View {
     /// The whole image, resized to the size of a sample.
     pub fn whole(image: (u32, u32), sample: (u32, u32)) -> Self {
-        let crop = Rect { left: 0, top: 0, width: image.0, height: image.1 };
-        Self { crop, resized: sample, offset: (0, 0), mirrored: false }
+        Self { crop: Rect::whole(image), resized: sample, offset: (0, 0), mirrored: false }
     }
 
     /// Whether the crop lies within the image and the sample within the resized crop.
@@ -111,39 +125,49 @@ impl Renderer {
         })
     }
 
-    /// Writes the view of an image into a slot of [`ImageSpec::sample_bytes`] bytes.
-    ///
-    /// # Errors
-    /// When the pixels are not `width * height * 3` bytes, the view does not fit the image or the sample, or the slot has
-    /// the wrong size or alignment.
-    pub fn render(&mut self, src: Pixels<'_>, view: &View, out: &mut [u8]) -> Result<(), Error> {
-        self.render_tinted(src, view, &[], out)
+    /// The pixels of an image that a view depends on. Within the image if the view is.
+    pub fn needs(&mut self, view: &View) -> Rect {
+        let crop = view.crop;
+        self.columns.prepare(crop.width, view.resized.0, view.offset.0, self.spec.width, self.is_antialiased);
+        self.lines.prepare(crop.height, view.resized.1, view.offset.1, self.spec.height, self.is_antialiased);
+        let (columns, lines) = (self.columns.span(), self.lines.span());
+        Rect {
+            left: crop.left + columns.start,
+            top: crop.top + lines.start,
+            width: columns.end - columns.start,
+            height: lines.end - lines.start,
+        }
     }
 
-    /// The same with changed colours: after the resize, in this order.
+    /// Writes the view of an image into a slot of [`ImageSpec::sample_bytes`] bytes, with its colours changed by `tints` in
+    /// their order, after the resize.
     ///
     /// # Errors
-    /// As for [`render`](Self::render).
-    pub fn render_tinted(&mut self, src: Pixels<'_>, view: &View, tints: &[Tint], out: &mut [u8]) -> Result<(), Error> {
-        let needed = u64::from(src.width) * u64::from(src.height) * 3;
-        if needed == 0 || src.rgb.len() as u64 != needed {
-            return Err(Error::truncated("pixels", 0, needed, src.rgb.len() as u64));
+    /// When the pixels are not `width * height * 3` bytes of the part, the part lacks pixels that the view
+    /// [`needs`](Self::needs), the view does not fit the image or the sample, or the slot has the wrong size or alignment.
+    pub fn render(&mut self, src: Part<'_>, view: &View, tints: &[Tint], out: &mut [u8]) -> Result<(), Error> {
+        let n_bytes = u64::from(src.at.width) * u64::from(src.at.height) * 3;
+        if n_bytes == 0 || src.rgb.len() as u64 != n_bytes {
+            return Err(Error::truncated("pixels", 0, n_bytes, src.rgb.len() as u64));
         }
         let sample = (self.spec.width, self.spec.height);
-        if !view.fits((src.width, src.height), sample) {
-            let expected = format!("a view of {}x{} pixels within {}x{}", sample.0, sample.1, src.width, src.height);
+        if !view.fits(src.image, sample) {
+            let (width, height) = src.image;
+            let expected = format!("a view of {}x{} pixels within {width}x{height}", sample.0, sample.1);
             return Err(Error::invalid("view", 0, expected, format!("{view:?}")));
         }
         self.finish.check(out)?;
-        let (crop, aa) = (view.crop, self.is_antialiased);
-        self.columns.prepare(crop.width, view.resized.0, view.offset.0, sample.0, aa);
-        self.lines.prepare(crop.height, view.resized.1, view.offset.1, sample.1, aa);
+        let needed = self.needs(view);
+        if !src.at.holds(&needed) {
+            return Err(Error::invalid("part of an image", 0, format!("{needed:?}"), format!("{:?}", src.at)));
+        }
         if view.mirrored {
             self.columns.reverse();
         }
         let line = |y: u32| {
-            let start = ((crop.top + y) as usize * src.width as usize + crop.left as usize) * 3;
-            &src.rgb[start..start + crop.width as usize * 3]
+            let row = (view.crop.top + y - src.at.top) as usize;
+            let start = (row * src.at.width as usize + (needed.left - src.at.left) as usize) * 3;
+            &src.rgb[start..start + needed.width as usize * 3]
         };
         let row_bytes = sample.0 as usize * 3;
         if !tints.is_empty() {

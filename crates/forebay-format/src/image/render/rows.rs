@@ -20,7 +20,8 @@ impl Rows {
         Self { width, sum: Vec::new(), row: vec![0.0; width * 3 + SLACK] }
     }
 
-    /// The row that the source rows from `tap` on make; `line` gives a source row as interleaved bytes.
+    /// The row that the source rows from `tap` on make; `line` gives the columns of a source row that have weights, as
+    /// interleaved bytes.
     pub(super) fn make<'a>(
         &mut self,
         line: impl Fn(u32) -> &'a [u8],
@@ -80,8 +81,9 @@ fn make<'a>(lines: impl Iterator<Item = (f32, &'a [u8])>, columns: &Filter, sum:
 /// Writes four values per pixel, of which the next pixel overwrites the last.
 #[inline(always)]
 fn along<const N: usize>(columns: &Filter, sum: &[f32], row: &mut [f32]) {
+    let first = columns.span().start;
     for (x, (start, weights)) in columns.taps().enumerate() {
-        let (Some(weights), from) = (weights.first_chunk::<N>(), *start as usize * 3) else { return };
+        let (Some(weights), from) = (weights.first_chunk::<N>(), (*start - first) as usize * 3) else { return };
         let window = &sum[from..from + 3 * N + 1];
         let mut pixel = [0.0; 4];
         for (k, weight) in weights.iter().enumerate() {
@@ -94,8 +96,9 @@ fn along<const N: usize>(columns: &Filter, sum: &[f32], row: &mut [f32]) {
 
 #[inline(always)]
 fn along_any(columns: &Filter, sum: &[f32], row: &mut [f32]) {
+    let first = columns.span().start;
     for (x, (start, weights)) in columns.taps().enumerate() {
-        let window = &sum[*start as usize * 3..];
+        let window = &sum[(*start - first) as usize * 3..];
         let mut pixel = [0.0; 4];
         for (weight, values) in weights.iter().zip(window.windows(4).step_by(3)) {
             pixel.iter_mut().zip(values).for_each(|(pixel, value)| *pixel += weight * value);

@@ -1,6 +1,6 @@
 //! Views against arithmetic that can be done by hand, in every type and layout.
 
-use super::super::{Dtype, ImageSpec, Layout, Pixels};
+use super::super::{Dtype, ImageSpec, Layout, Part, Pixels};
 use super::*;
 
 fn spec(width: u32, height: u32, dtype: Dtype, layout: Layout) -> ImageSpec {
@@ -19,7 +19,8 @@ fn rendered(image: (u32, u32), view: View, spec: ImageSpec, normalize: Option<No
     let start = out.as_ptr().align_offset(4);
     let slot = &mut out[start..start + spec.sample_bytes()];
     let mut renderer = Renderer::new(spec, true, normalize).unwrap();
-    renderer.render(Pixels { width: image.0, height: image.1, rgb: &rgb }, &view, slot).unwrap();
+    let whole = Pixels { width: image.0, height: image.1, rgb: &rgb };
+    renderer.render(whole.into(), &view, &[], slot).unwrap();
     slot.to_vec()
 }
 
@@ -116,9 +117,34 @@ fn views_and_slots_that_do_not_fit_are_errors() {
     let mut slot = vec![0; spec.sample_bytes()];
     for view in [cut(3, 0, 2, 2, false), cut(0, 4, 2, 2, false), cut(0, 0, 1, 1, false), cut(u32::MAX, 0, 2, 2, false)]
     {
-        assert!(renderer.render(pixels, &view, &mut slot).unwrap_err().to_string().contains("view"));
+        assert!(renderer.render(pixels.into(), &view, &[], &mut slot).unwrap_err().to_string().contains("view"));
     }
-    assert!(renderer.render(pixels, &cut(0, 0, 2, 2, false), &mut slot[..8]).is_err());
+    assert!(renderer.render(pixels.into(), &cut(0, 0, 2, 2, false), &[], &mut slot[..8]).is_err());
     let short = Pixels { rgb: &rgb[1..], ..pixels };
-    assert!(renderer.render(short, &cut(0, 0, 2, 2, false), &mut slot).is_err());
+    assert!(renderer.render(short.into(), &cut(0, 0, 2, 2, false), &[], &mut slot).is_err());
+}
+
+#[test]
+fn the_pixels_that_a_view_needs_give_the_same_sample() {
+    let (width, height) = (24, 20);
+    let rgb = ramp(width, height);
+    let spec = spec(5, 4, Dtype::F32, Layout::Nhwc);
+    let crop = Rect { left: 2, top: 1, width: 20, height: 18 };
+    for (resized, offset) in [((5, 4), (0, 0)), ((9, 11), (3, 2)), ((40, 40), (30, 17)), ((20, 18), (15, 14))] {
+        for (mirrored, aa) in [(false, true), (true, true), (true, false)] {
+            let view = View { crop, resized, offset, mirrored };
+            let mut renderer = Renderer::new(spec, aa, None).unwrap();
+            let (mut whole, mut part) = (vec![0; spec.sample_bytes()], vec![1; spec.sample_bytes()]);
+            renderer.render(Pixels { width, height, rgb: &rgb }.into(), &view, &[], &mut whole).unwrap();
+            let at = renderer.needs(&view);
+            let row = |y: u32| &rgb[3 * (y * width + at.left) as usize..][..3 * at.width as usize];
+            let kept: Vec<u8> = (at.top..at.top + at.height).flat_map(row).copied().collect();
+            let src = Part { image: (width, height), at, rgb: &kept };
+            renderer.render(src, &view, &[], &mut part).unwrap();
+            assert_eq!(part, whole, "{view:?}, antialiased: {aa}");
+            let less = Rect { height: at.height - 1, ..at };
+            let src = Part { at: less, rgb: &kept[..kept.len() - 3 * at.width as usize], ..src };
+            assert!(renderer.render(src, &view, &[], &mut part).unwrap_err().to_string().contains("part of an image"));
+        }
+    }
 }
