@@ -1,4 +1,4 @@
-"""Compares `forebay.ImageLoader` with `forebay ingest`, torchvision's DataLoader and tf.data on the same files.
+"""Compares `forebay.ImageLoader` with `forebay ingest` and other loaders on the same files.
 
 Every measurement is a process of its own; the contenders take turns, so a machine that becomes slower is slower for all. The
 figure is images per CPU second, which other programs disturb less than the wall clock.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from contenders import CONTENDERS
+from contenders import CONTENDERS, RAW_SIDE
 
 # Least ratio of the loader to each, as set for this package.
 GOALS = {
@@ -20,8 +20,10 @@ GOALS = {
     ("forebay_plain", "dataloader_plain"): 2.3,
     ("forebay_augmented", "tfdata_augmented"): 1.7,
     ("forebay_plain", "tfdata_plain"): 1.7,
+    ("forebay_augmented", "dali_augmented"): 1.0,
+    ("forebay_augmented", "spdl_augmented"): 1.0,
+    ("forebay_raw_augmented", "ffcv_raw_augmented"): 1.2,
 }
-NOT_RUN = "FFCV, DALI and SPDL: not part of this comparison; `cargo xtask bench peers` has the first two beside ingest"
 
 
 def main() -> None:
@@ -42,6 +44,9 @@ def main() -> None:
 
     names = [name for name in ["ingest", *CONTENDERS] if not given.only or name in given.only]
     for data in (given.data / "imagenet", given.data / "caltech"):
+        if "forebay_raw_augmented" in names and not (shards := data.with_name(f"{data.name}.tensor")).exists():
+            pack = [given.forebay, "data", "pack", data, shards, "--to", "tensor", "--size", str(RAW_SIDE), "--shard-size", "64MiB"]
+            subprocess.run(pack, check=True, stdout=subprocess.DEVNULL)
         rates: dict[str, list[float]] = {name: [] for name in names}
         failed: dict[str, str] = {}
         for _ in range(given.rounds):
@@ -67,7 +72,6 @@ def main() -> None:
     for what, key, goal in (("overhead", "us_per_batch", 20.0), ("first_batch", "s", 0.3)):
         found = statistics.median(one(what, small)[key] for _ in range(given.rounds))
         print(f"{what}, {key}: {found:.3g} (goal {goal}: {'reached' if found <= goal else 'not reached'})")
-    print(NOT_RUN)
 
 
 if __name__ == "__main__":

@@ -59,15 +59,26 @@ pub fn peers(options: &[&str]) -> Result<()> {
     run(command.args(options))
 }
 
-/// Sets the Python loader beside ingest, DataLoader and tf.data, with `bench/python/run.py`.
+/// Sets the Python loader beside ingest and other loaders, with `bench/python/run.py`.
 pub fn loader(options: &[&str]) -> Result<()> {
     make_sets()?;
     let scripts = root().join("bench/python");
     let python = python::environment("loader", &scripts.join("requirements.txt"))?;
     wheel::install(&wheel::build()?, &python)?;
+    add_ffcv(&python);
+    add_ffmpeg();
     let mut command = program(python);
     command.arg(scripts.join("run.py")).arg("--data").arg(scratch("bench")?).arg("--forebay").arg(binary());
     run(command.args(options))
+}
+
+/// SPDL decodes with the libraries of FFmpeg; the comparison says "not run" where they cannot be installed.
+fn add_ffmpeg() {
+    if !system::works("ffmpeg", &["-version"])
+        && let Err(error) = system::install(&["ffmpeg"], "SPDL needs the libraries of FFmpeg")
+    {
+        eprintln!("xtask: FFmpeg could not be installed and SPDL is left out: {error:#}");
+    }
 }
 
 /// FFCV joins where it can be built; the comparison says "not run" where it cannot.
