@@ -100,3 +100,30 @@ if __name__ == "__main__":
 """)
     data = found.below(tmp_path / "data")
     assert (data["opens"], data["bytes_read"]) == (8 * 20, 8 * 20 * 30_000)
+
+
+def test_savers_of_tensorflow_and_keras_have_their_bytes(traced, tmp_path: Path) -> None:
+    found = traced("""
+import os
+os.makedirs("out")
+import keras, numpy as np, tensorflow as tf
+w = tf.Variable(tf.random.uniform([500_000]))
+model = keras.Sequential([keras.layers.Input((400,)), keras.layers.Dense(500)])
+tf.train.Checkpoint(w=w).write("out/checkpoint/model")
+module = tf.Module()
+module.w = w
+tf.saved_model.save(module, "out/saved")
+model.save("out/model.keras")
+keras.saving.load_model("out/model.keras")
+with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    old = tf.compat.v1.get_variable("w", shape=[500_000])
+    saver = tf.compat.v1.train.Saver()
+    session.run(tf.compat.v1.global_variables_initializer())
+    saver.save(session, "out/old/model.ckpt")
+    saver.restore(session, "out/old/model.ckpt")
+""")
+    assert found.saves() == [False, False, False, True, False, True]
+    saved = [save["bytes"] for save in found.cell["saves"]]
+    for bytes_moved, of in zip([saved[0], saved[1], saved[4], saved[5]], ["checkpoint", "saved", "old", "old"], strict=True):
+        assert bytes_moved >= 500_000 * 4, (of, saved)
+    assert saved[2] >= 400 * 500 * 4

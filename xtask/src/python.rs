@@ -86,13 +86,20 @@ pub fn interop(tally: &Tally) -> Result<()> {
     Ok(())
 }
 
-const TORCH_TESTS: [&str; 2] = ["test_trace_torch.py", "test_trace_replay.py"];
+const TORCH_TESTS: [&str; 4] =
+    ["test_trace_torch.py", "test_trace_replay.py", "test_trace_loaders.py", "test_trace_dlio.py"];
 
-/// `forebay trace` on jobs of PyTorch. CI leaves them out: PyTorch takes 1 GB and minutes to install.
+/// `forebay trace` on jobs of PyTorch, DALI, HuggingFace datasets, Grain and DLIO. CI leaves them out: they take gigabytes and minutes to
+/// install.
 pub fn torch(tally: &Tally) -> Result<()> {
     run(&mut cargo(&["build", "--release", "--quiet"]))?;
     let tests = root().join("tests/python");
+    crate::ranks::need_mpi()?;
     let python = environment("torch", &tests.join("requirements-torch.txt"))?;
+    if !python.with_file_name("dlio_benchmark").exists() {
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"];
+        run(program(&python).args(pip).arg(root().join("bench/dlio/requirements-dlio.txt")))?;
+    }
     let mut pytest = program(python);
     pytest.args(["-m", "pytest", "--quiet"]).args(TORCH_TESTS.map(|name| tests.join(name))).env("FOREBAY", binary());
     tally.run(&mut pytest)

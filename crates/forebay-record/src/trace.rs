@@ -190,7 +190,7 @@ pub struct TraceSave {
     pub at_s: f64,
     /// Duration of the call, in seconds.
     pub seconds: f64,
-    /// Bytes that this thread wrote (saves) or read (restores) meanwhile.
+    /// Bytes that the process wrote meanwhile (saves), or that this thread and readers of checkpoints read (restores).
     pub bytes: u64,
     /// Whether it restored rather than saved.
     #[serde(default)]

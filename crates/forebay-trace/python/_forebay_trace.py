@@ -56,24 +56,33 @@ def _wrap(owner, name, make):
     setattr(owner, name, wrapped)
 
 
-def _waits(original):
-    """Of an iterator's __next__: the outermost one is what the training loop waits for."""
+def _waits(original, begins=False):
+    """Of an iterator's __next__: the outermost one is what the training loop waits for. With `begins`, the first of an object begins a
+    pass over the data."""
 
-    def __next__(self):
+    def __next__(self, *args, **kwargs):
         if WAIT in _busy:
-            return original(self)
+            return original(self, *args, **kwargs)
         _busy.add(WAIT)
-        start = time.monotonic_ns()
+        start, busy = time.monotonic_ns(), time.process_time_ns()
         brought = -1
         try:
-            batch = original(self)
+            if begins and not getattr(self, "_forebay_began", False):
+                self._forebay_began = True
+                _mark(EPOCH, start, 0, 0, 0)
+            batch = original(self, *args, **kwargs)
             brought = 0
             return batch
         finally:
             _busy.discard(WAIT)
-            _span(WAIT, start, brought)
+            # What the process computed meanwhile tells decoding in its threads from waiting for storage.
+            _span(WAIT, start, brought, time.process_time_ns() - busy)
 
     return __next__
+
+
+def _passes(original):
+    return _waits(original, begins=True)
 
 
 def _fetches(original):
@@ -114,7 +123,7 @@ def _torch_loader(module):
 
     def make(original):
         def __iter__(self):
-            start = time.monotonic_ns()
+            start, busy = time.monotonic_ns(), time.process_time_ns()
             _mark(EPOCH, start, 0, 0, 0)
             workers, batch, ahead = (int(getattr(self, name, 0) or 0) for name in ("num_workers", "batch_size", "prefetch_factor"))
             _mark(LOADER, start, 0, workers, ahead << 32 | batch)
@@ -122,7 +131,7 @@ def _torch_loader(module):
                 return original(self)
             finally:
                 # Starting workers is part of the wait for the first batch.
-                _span(WAIT, start, -1)
+                _span(WAIT, start, -1, time.process_time_ns() - busy)
 
         return __iter__
 
@@ -150,18 +159,26 @@ def _functions(*pairs):
     return patch
 
 
-def _tf_iterator(module):
-    if hasattr(module, "OwnedIterator"):
-        _wrap(module.OwnedIterator, "__next__", _waits)
+def _iterators(*pairs):
+    """Classes and their functions that bring a batch."""
+
+    def patch(module):
+        for owner, name in pairs:
+            if hasattr(module, owner):
+                _wrap(getattr(module, owner), name, _passes)
+
+    return patch
 
 
-def _tf_checkpoint(module):
-    for name in ("Checkpoint", "CheckpointV1"):
-        owner = getattr(module, name, None)
-        if owner is not None:
-            for method, kind in (("save", SAVE), ("write", SAVE), ("restore", LOAD), ("read", LOAD)):
-                if hasattr(owner, method):
-                    _wrap(owner, method, _spans(kind))
+def _methods(*owners, of):
+    def patch(module):
+        for owner in owners:
+            found = getattr(module, owner, None)
+            for name, kind in of if found is not None else ():
+                if hasattr(found, name):
+                    _wrap(found, name, _spans(kind))
+
+    return patch
 
 
 def _keras_callbacks(module):
@@ -192,8 +209,17 @@ _HOOKS = {
     "torch.serialization": _functions(("save", SAVE), ("load", LOAD)),
     "safetensors.torch": _functions(("save_file", SAVE), ("load_file", LOAD)),
     "safetensors.numpy": _functions(("save_file", SAVE), ("load_file", LOAD)),
-    "tensorflow.python.data.ops.iterator_ops": _tf_iterator,
-    "tensorflow.python.checkpoint.checkpoint": _tf_checkpoint,
+    "tensorflow.python.data.ops.iterator_ops": _iterators(("OwnedIterator", "__next__")),
+    "nvidia.dali.pipeline": _iterators(("Pipeline", "run"), ("Pipeline", "outputs"), ("Pipeline", "share_outputs")),
+    "grain._src.python.data_loader": _iterators(("DataLoaderIterator", "__next__")),
+    "tensorflow.python.checkpoint.checkpoint": _methods(
+        "Checkpoint", "CheckpointV1", of=(("save", SAVE), ("write", SAVE), ("restore", LOAD), ("read", LOAD))
+    ),
+    "tensorflow.python.training.saver": _methods("Saver", of=(("save", SAVE), ("restore", LOAD))),
+    "tensorflow.python.saved_model.save": _functions(("save", SAVE)),
+    "keras.src.saving.saving_lib": _functions(
+        ("save_model", SAVE), ("save_weights_only", SAVE), ("load_model", LOAD), ("load_weights_only", LOAD)
+    ),
     "keras.src.callbacks.callback_list": _keras_callbacks,
 }
 

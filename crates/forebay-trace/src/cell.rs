@@ -10,6 +10,7 @@ use forebay_units::{Histogram, PathText};
 
 use crate::classes::FileClass;
 use crate::fetches::Spent;
+use crate::inside::{Inside, Steady};
 use crate::rules::{self, Case};
 use crate::tally::{File, Process, Sums, Tally};
 
@@ -84,6 +85,11 @@ pub fn cell(tally: &Tally, facts: &Facts) -> TraceCell {
         cell.written = bytes(cell.totals.bytes_written, others[1], written);
     }
     let marks = tally.processes.iter().map(|process| &process.marks);
+    let (mut inside, mut steady) = (Inside::default(), Steady::default());
+    for process in tally.processes.iter().filter(|process| process.marks.wait_ns > 0) {
+        inside.plus(&process.overlap.inside);
+        steady.plus(&process.overlap.steady);
+    }
     let case = Case {
         facts,
         n_loops: marks.clone().filter(|marks| marks.wait_ns > 0).count() as u64,
@@ -92,6 +98,8 @@ pub fn cell(tally: &Tally, facts: &Facts) -> TraceCell {
         data_bytes: data_bytes(tally),
         data_files: tally.files.iter().filter(|file| is_read_data(file)).count() as u64,
         mapped_bytes: tally.bytes_mapped,
+        inside,
+        steady,
     };
     rules::judge(&mut cell, &case);
     cell

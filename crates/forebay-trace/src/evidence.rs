@@ -1,6 +1,6 @@
 //! Every rule of the verdict with its evidence, or with the reason why it could not look.
 
-use forebay_record::{TraceCell, TraceFetch, TraceRule};
+use forebay_record::{TraceCell, TraceRule};
 use forebay_units::{Bytes, count, format_seconds, group_digits};
 
 use crate::rules::{CHECKPOINTS, Case, HARDLY, Loop, MOST, cpu_share, has_idle_cores, percent, workers_wanted};
@@ -27,15 +27,20 @@ pub(crate) fn rules(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> Ve
     };
     let waits = seen.ok_or(NO_LOOP);
     let is_bound = waits.map(|seen| seen.share >= HARDLY);
-    let fetch = cell.fetch.as_ref().filter(|fetch| fetch.seconds > 0.0).ok_or(NO_FETCH);
+    let of_what = seen.map_or("", |seen| seen.of_what());
     let io = waits.and_then(|seen| seen.io_share.ok_or(NO_FETCH));
     vec![
         rule("R0", "waits for data", waits.map(|s| (s.share >= HARDLY, waited(s))), "see the rules that apply below"),
-        rule("R1", "storage is the limit", storage(case, is_bound, io), "faster storage, a cache, fewer bytes"),
+        rule(
+            "R1",
+            "storage is the limit",
+            storage(case, is_bound, io, of_what),
+            "faster storage, a cache, fewer bytes",
+        ),
         rule("R2", "too few workers", workers(case, cell, is_bound, io), "more workers or threads"),
-        rule("R3", "no prefetch", prefetch(case, is_bound), "num_workers=1 or more"),
-        rule("R4", "decoding is the limit", decoding(case, is_bound, io), "cheaper decoding, more cores"),
-        rule("R5", "many metadata calls", metadata(fetch, waits), "pack the samples into few large files"),
+        rule("R3", "no prefetch", prefetch(case, is_bound), case.how_to_prefetch()),
+        rule("R4", "decoding is the limit", decoding(case, is_bound, io, of_what), "cheaper decoding, more cores"),
+        rule("R5", "many metadata calls", metadata(cell, case, waits), "pack the samples into few large files"),
         rule("R6", "small random reads", small_reads(cell), "larger records, shuffled by shard"),
         rule("R7", "the page cache misses", cache(case, cell), "a memory limit or other programs take the cache"),
         rule("R8", "more is read than asked for", amplified(cell, case), "a smaller read-ahead for random reads"),
@@ -46,7 +51,7 @@ pub(crate) fn rules(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> Ve
 }
 
 const NO_LOOP: &str = "no training loop was marked: not Python, or a framework without a hook";
-const NO_FETCH: &str = "no fetches were seen: the loader is not one that is hooked";
+const NO_FETCH: &str = "neither fetches nor calls on data during waits were seen";
 const NOT_BOUND: &str = "the loop hardly waits";
 
 type Found<'a> = Result<(bool, String), &'a str>;
@@ -57,10 +62,10 @@ fn waited(seen: Loop) -> String {
     format!("{} of {} ({}){faster}", format_seconds(seen.wait_s), format_seconds(seen.loop_s), percent(seen.share))
 }
 
-fn storage<'a>(case: &Case<'_>, is_bound: Result<bool, &'a str>, io: Result<f64, &'a str>) -> Found<'a> {
+fn storage<'a>(case: &Case<'_>, is_bound: Result<bool, &'a str>, io: Result<f64, &'a str>, of: &str) -> Found<'a> {
     let (is_bound, io) = (is_bound?, io?);
     let busy = case.facts.disk_busy.map_or("–".to_owned(), percent);
-    let evidence = format!("{} of the fetches' time is calls on files; busiest disk {busy}", percent(io));
+    let evidence = format!("{} of {of} is calls on files; busiest disk {busy}", percent(io));
     if !is_bound {
         return Ok((false, format!("{NOT_BOUND}; {evidence}")));
     }
@@ -74,33 +79,48 @@ fn workers<'a>(
     io: Result<f64, &'a str>,
 ) -> Found<'a> {
     let (is_bound, io) = (is_bound?, io?);
-    let n = case.workers.ok_or("the loader did not say how many workers it has")?;
+    let who = match case.workers {
+        Some(n) => count(n, "worker"),
+        None => {
+            let of = case.threads().ok_or("the loader did not say how many workers it has")?;
+            format!("{:.1} cores of computing during waits", of.cpu_ns as f64 / of.wait_ns as f64)
+        }
+    };
     let idle = has_idle_cores(case).ok_or("the job's processor time is not known")?;
     let has_room = if io > MOST { case.facts.disk_busy.is_some_and(|busy| busy < MOST) } else { idle };
     let cpu = cpu_share(case).map_or("–".to_owned(), percent);
     let wanted = workers_wanted(cell, case).map(|n| format!("; {n} would keep up")).unwrap_or_default();
-    Ok((is_bound && n > 0 && has_room, format!("{}, cores {cpu} busy{wanted}", count(n, "worker"))))
+    Ok((is_bound && case.workers != Some(0) && has_room, format!("{who}, cores {cpu} busy{wanted}")))
 }
 
 fn prefetch<'a>(case: &Case<'_>, is_bound: Result<bool, &'a str>) -> Found<'a> {
     let is_bound = is_bound?;
-    let n = case.workers.ok_or("the loader did not say how many workers it has")?;
-    let how = if n == 0 {
-        "the loop fetches its batches itself".to_owned()
-    } else {
-        format!("{} prepare batches ahead", count(n, "worker"))
+    let prefetches = case.prefetches().ok_or("when the loader reads was not seen")?;
+    let how = match case.workers {
+        Some(0) => "the loop fetches its batches itself".to_owned(),
+        Some(n) => format!("{} prepare batches ahead", count(n, "worker")),
+        None => {
+            let ahead = case.ahead().map_or("–".to_owned(), percent);
+            format!("{ahead} of the time of calls on data is while the loop computes")
+        }
     };
-    Ok((is_bound && n == 0, how))
+    Ok((is_bound && !prefetches, how))
 }
 
-fn decoding<'a>(case: &Case<'_>, is_bound: Result<bool, &'a str>, io: Result<f64, &'a str>) -> Found<'a> {
+fn decoding<'a>(case: &Case<'_>, is_bound: Result<bool, &'a str>, io: Result<f64, &'a str>, of: &str) -> Found<'a> {
     let (is_bound, io) = (is_bound?, io?);
     let cpu = cpu_share(case).map_or("–".to_owned(), percent);
-    Ok((is_bound && io <= MOST, format!("{} of the fetches' time is computation; cores {cpu} busy", percent(1.0 - io))))
+    Ok((is_bound && io <= MOST, format!("{} of {of} is computation; cores {cpu} busy", percent(1.0 - io))))
 }
 
-fn metadata<'a>(fetch: Result<&TraceFetch, &'a str>, waits: Result<Loop, &'a str>) -> Found<'a> {
-    let (fetch, waits) = (fetch?, waits?);
+fn metadata<'a>(cell: &TraceCell, case: &Case<'_>, waits: Result<Loop, &'a str>) -> Found<'a> {
+    let waits = waits?;
+    let Some(fetch) = cell.fetch.as_ref().filter(|fetch| fetch.seconds > 0.0) else {
+        let of = case.threads().ok_or(NO_FETCH)?;
+        let share = of.meta_ns / (of.calls_ns + of.cpu_ns as f64);
+        let evidence = format!("opens and metadata take {} of {}", percent(share), waits.of_what());
+        return Ok((waits.share >= HARDLY && share > LARGE, evidence));
+    };
     let meta_s = fetch.open_s + fetch.meta_s;
     let per_sample = fetch.samples.filter(|n| *n > 0).map(|n| fetch.meta_calls as f64 / n as f64);
     let share = meta_s / fetch.seconds;

@@ -23,21 +23,10 @@ pub(crate) struct Thread {
     pub(crate) fetch_ns: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) spent: Spent,
-    /// Recent transfers, for checkpoints: start, bytes, whether they read.
-    recent: Vec<(u64, u64, bool)>,
 }
-
-/// A checkpoint of more calls than this is cut at its beginning.
-const MAX_RECENT: usize = 100_000;
 
 impl Thread {
     pub(crate) fn call(&mut self, event: &Event, class: Class) {
-        if matches!(class, Class::Read | Class::Write) {
-            if self.recent.len() >= MAX_RECENT {
-                self.recent.drain(..MAX_RECENT / 2);
-            }
-            self.recent.push((event.start_ns, event.bytes(), class == Class::Read));
-        }
         let Some(spent) = &mut self.current else { return };
         match class {
             Class::Read => spent.read_ns += event.duration_ns,
@@ -71,13 +60,5 @@ impl Thread {
         self.spent.read_ns += spent.read_ns;
         self.spent.meta_ns += spent.meta_ns;
         self.spent.meta_calls += spent.meta_calls;
-    }
-
-    /// Bytes that this thread wrote, or read, since a moment.
-    pub(crate) fn moved_since(&mut self, start_ns: u64, is_read: bool) -> u64 {
-        let of = self.recent.iter().filter(|(at, _, read)| *at >= start_ns && *read == is_read);
-        let bytes = of.map(|(_, bytes, _)| bytes).sum();
-        self.recent.clear();
-        bytes
     }
 }

@@ -33,12 +33,15 @@ mod evidence;
 mod export;
 mod fetches;
 mod file;
+mod inside;
 mod phases;
 mod replay;
 mod ring;
 mod rules;
+mod saves;
 mod tally;
 mod timeline;
+mod totals;
 mod unseen;
 
 pub use cell::{Facts, cell};

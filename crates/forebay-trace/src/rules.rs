@@ -8,6 +8,7 @@ use forebay_units::{Bytes, format_seconds};
 
 use crate::cell::Facts;
 use crate::evidence;
+use crate::inside::{Inside, Steady};
 
 /// Waits below this share of the loop are not worth a change; above the second, the input is the main problem.
 pub(crate) const HARDLY: f64 = 0.05;
@@ -31,6 +32,56 @@ pub(crate) struct Case<'a> {
     pub(crate) data_bytes: u64,
     pub(crate) data_files: u64,
     pub(crate) mapped_bytes: u64,
+    pub(crate) inside: Inside,
+    pub(crate) steady: Steady,
+}
+
+/// Fewer calls than this say nothing about when a loader reads.
+const FEW: u64 = 20;
+/// A loader that reads less than this share of the computing time's part while the loop computes does not read ahead.
+const AHEAD: f64 = 0.2;
+
+impl Case<'_> {
+    /// What threads of the loop's process did during its waits; `None` if fetches are marked, or nothing was seen.
+    pub(crate) fn threads(&self) -> Option<Inside> {
+        let has_worked = self.inside.calls_ns > 0.0 && self.inside.cpu_ns > 0;
+        (has_worked && self.workers.is_none()).then_some(self.inside)
+    }
+
+    /// Whether batches are prepared while the loop computes; `None` if that cannot be seen.
+    pub(crate) fn prefetches(&self) -> Option<bool> {
+        let Some(n) = self.workers else {
+            let computing = 1.0 - self.steady.wait_ns as f64 / self.steady.span_ns as f64;
+            let ahead = self.ahead()?;
+            return (self.steady.n_calls >= FEW && computing > HARDLY).then_some(ahead >= AHEAD * computing);
+        };
+        Some(n > 0)
+    }
+
+    /// Of the calls on data after the first batch, the share of time that was spent while the loop computed.
+    pub(crate) fn ahead(&self) -> Option<f64> {
+        let Steady { waiting_ns, computing_ns, .. } = self.steady;
+        let share = computing_ns / (waiting_ns + computing_ns);
+        share.is_finite().then_some(share)
+    }
+
+    /// Whether threads that work during waits could be more.
+    fn can_add_threads(&self) -> bool {
+        has_idle_cores(self) == Some(true) && (self.workers.is_some_and(|n| n > 0) || self.threads().is_some())
+    }
+
+    /// What the loader's users call its parallel readers.
+    pub(crate) fn more_readers(&self) -> &'static str {
+        if self.workers.is_some() { "a larger num_workers" } else { "num_parallel_calls, interleave, num_threads" }
+    }
+
+    pub(crate) fn how_to_prefetch(&self) -> &'static str {
+        if self.workers.is_some() {
+            "num_workers=1 or more"
+        } else {
+            "prefetch(tf.data.AUTOTUNE), prefetch_queue_depth"
+        }
+    }
 }
 
 /// What the loop and its fetches took.
@@ -39,7 +90,7 @@ pub(crate) struct Loop {
     pub(crate) wait_s: f64,
     pub(crate) loop_s: f64,
     pub(crate) share: f64,
-    /// Calls of the fetches as a share of their time; `None` where no fetch was seen.
+    /// Calls as a share of the fetches' time, or of what threads did during waits; `None` where neither was seen.
     pub(crate) io_share: Option<f64>,
     /// Time of all fetches, over all workers.
     pub(crate) fetch_s: Option<f64>,
@@ -47,20 +98,31 @@ pub(crate) struct Loop {
     pub(crate) meta_share: Option<f64>,
 }
 
+impl Loop {
+    /// What the share of calls is a share of.
+    pub(crate) fn of_what(&self) -> &'static str {
+        if self.fetch_s.is_some() { "the fetches' time" } else { "the threads' work during waits" }
+    }
+}
+
 /// Fills verdict, limit, lever, causes and rules.
 pub(crate) fn judge(cell: &mut TraceCell, case: &Case<'_>) {
     let seen = cell.wait_share().zip(cell.totals.wait_s.zip(cell.totals.loop_s)).map(|(share, (wait_s, loop_s))| {
         let fetch = cell.fetch.as_ref().filter(|fetch| fetch.seconds > 0.0);
         let io_s = |fetch: &TraceFetch| fetch.open_s + fetch.read_s + fetch.meta_s;
+        let threads = case.threads().filter(|_| fetch.is_none());
         Loop {
             wait_s,
             loop_s,
             share,
             fetch_s: fetch.map(|fetch| fetch.seconds),
-            io_share: fetch.map(|fetch| io_s(fetch) / fetch.seconds),
+            io_share: fetch
+                .map(|fetch| io_s(fetch) / fetch.seconds)
+                .or(threads.map(|of| of.calls_ns / (of.calls_ns + of.cpu_ns as f64))),
             meta_share: fetch
                 .filter(|fetch| io_s(fetch) > 0.0)
-                .map(|fetch| (fetch.open_s + fetch.meta_s) / io_s(fetch)),
+                .map(|fetch| (fetch.open_s + fetch.meta_s) / io_s(fetch))
+                .or(threads.map(|of| of.meta_ns / of.calls_ns)),
         }
     });
     cell.rules = evidence::rules(cell, case, seen);
@@ -74,7 +136,7 @@ pub(crate) fn judge(cell: &mut TraceCell, case: &Case<'_>) {
 fn causes(case: &Case<'_>, seen: Loop) -> forebay_record::ByCause {
     let mut causes = forebay_record::ByCause::new();
     let mut rest = seen.wait_s;
-    if case.workers == Some(0) {
+    if case.prefetches() == Some(false) {
         let hideable = rest.min((seen.loop_s - seen.wait_s).max(0.0));
         causes.insert(Cause::Prefetch, hideable);
         rest -= hideable;
@@ -88,11 +150,7 @@ fn causes(case: &Case<'_>, seen: Loop) -> forebay_record::ByCause {
     match seen.io_share {
         Some(io) => {
             causes.insert(Cause::Storage, rest * io);
-            let computing = if has_idle_cores(case) == Some(true) && case.workers.is_some_and(|n| n > 0) {
-                Cause::Threads
-            } else {
-                Cause::Decode
-            };
+            let computing = if case.can_add_threads() { Cause::Threads } else { Cause::Decode };
             causes.insert(computing, rest * (1.0 - io));
         }
         None => *causes.entry(Cause::Other).or_default() += rest,
@@ -126,7 +184,12 @@ pub(crate) fn cpu_share(case: &Case<'_>) -> Option<f64> {
     share.is_finite().then_some(share)
 }
 
+/// During waits where their processor time is known, otherwise during the whole job.
 pub(crate) fn has_idle_cores(case: &Case<'_>) -> Option<bool> {
+    let n_cores = case.facts.n_cores;
+    if let Some(of) = case.threads().filter(|of| of.wait_ns > 0 && n_cores > 0) {
+        return Some((of.cpu_ns as f64) < BUSY * of.wait_ns as f64 * n_cores as f64);
+    }
     cpu_share(case).map(|share| share < BUSY)
 }
 
@@ -155,14 +218,17 @@ fn limit(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> (Limit, Lever
     let mut evidence = vec![waiting];
     let cause = cell.stall_by_cause.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(cause, _)| *cause);
     if let Some(io) = seen.io_share {
-        evidence.push(format!("{} of the fetches' time is calls on files", percent(io)));
+        evidence.push(format!("{} of {} is calls on files", percent(io), seen.of_what()));
     }
     let part = |cause: Cause| cell.stall_by_cause.get(&cause).copied().unwrap_or(0.0) / case.n_loops.max(1) as f64;
     match cause {
         Some(Cause::Prefetch) => {
             let advice =
-                "let the loader prepare batches while the accelerator computes: num_workers=1 or more".to_owned();
-            evidence.push("the loop fetched its batches itself".to_owned());
+                format!("let the loader prepare batches while the accelerator computes: {}", case.how_to_prefetch());
+            evidence.push(match case.workers {
+                Some(_) => "the loop fetched its batches itself".to_owned(),
+                None => "the loader did next to nothing while the loop computed".to_owned(),
+            });
             (named("prefetch", evidence), lever(cell, "prefetch", advice, part(Cause::Prefetch)))
         }
         Some(Cause::Storage) if seen.meta_share.is_some_and(|meta| meta > MOST) => {
@@ -173,9 +239,15 @@ fn limit(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> (Limit, Lever
         }
         Some(Cause::Storage) => {
             let is_idle = case.facts.disk_busy.is_some_and(|busy| busy < 1.0 - BUSY);
-            if is_idle && case.workers.is_some() {
+            if is_idle && comes_from_devices(case) {
+                evidence.push(
+                    "the disks were mostly idle although they delivered the bytes: a limit before them, such as that of \
+                     a cgroup or a volume, holds requests back"
+                        .to_owned(),
+                );
+            } else if is_idle && (case.workers.is_some() || case.threads().is_some()) {
                 evidence.push("the disks were mostly idle".to_owned());
-                let advice = "more requests in flight: a larger num_workers".to_owned();
+                let advice = format!("more requests in flight: {}", case.more_readers());
                 return (named("latency", evidence), lever(cell, "threads", advice, part(Cause::Storage)));
             }
             let advice = "faster storage, a copy of the data on a faster device, or fewer bytes per sample".to_owned();
@@ -184,7 +256,7 @@ fn limit(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> (Limit, Lever
         Some(Cause::Threads) => {
             evidence.push("cores were idle meanwhile".to_owned());
             let wanted =
-                workers_wanted(cell, case).map_or("a larger num_workers".to_owned(), |n| format!("num_workers={n}"));
+                workers_wanted(cell, case).map_or(case.more_readers().to_owned(), |n| format!("num_workers={n}"));
             (
                 named("threads", evidence),
                 lever(cell, "threads", format!("more workers: {wanted}"), part(Cause::Threads)),
@@ -208,6 +280,11 @@ fn limit(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> (Limit, Lever
             (named("unknown", evidence), lever(cell, "unknown", String::new(), wait_s))
         }
     }
+}
+
+/// Whether most bytes that calls read came from devices.
+fn comes_from_devices(case: &Case<'_>) -> bool {
+    case.facts.kernel.is_some_and(|[(read, from_devices), _]| from_devices as f64 > MOST * read as f64)
 }
 
 /// Workers that would make a batch in the time of a step: at most as many as there are cores.
@@ -243,6 +320,7 @@ fn verdict(cell: &TraceCell, seen: Option<Loop>) -> String {
     let strength = if seen.share >= STRONGLY && seen.share < MOST { "waits for data a lot" } else { strength };
     let limit = match cell.limit.name.as_str() {
         "accelerator" => "the training itself is the limit".to_owned(),
+        "unknown" if seen.io_share.is_some() => "mostly outside the fetches of batches".to_owned(),
         "unknown" => "what it waited for was not seen".to_owned(),
         name => format!("limit: {name}"),
     };

@@ -6,15 +6,17 @@
 use std::collections::HashMap;
 
 use forebay_interpose::layout::Class;
-use forebay_record::{TraceSave, TraceTotals};
+use forebay_record::TraceSave;
 use forebay_units::Histogram;
 
 use crate::classes::FileClass;
 use crate::event::{Entry, Event, FileType, MarkKind, Op};
 use crate::fetches::Thread;
 use crate::file::ProcessNote;
+use crate::inside::Overlap;
 use crate::phases::Phases;
 use crate::ring::Counts;
+use crate::saves::{Transfer, Transfers};
 
 pub(crate) const MAX_FILES: usize = 500_000;
 
@@ -95,6 +97,8 @@ pub(crate) struct Process {
     pub(crate) threads: HashMap<u32, Thread>,
     pub(crate) marks: Marks,
     pub(crate) phases: Phases,
+    pub(crate) overlap: Overlap,
+    transfers: Transfers,
     texts: HashMap<u32, Vec<u8>>,
     open: HashMap<u32, OpenFile>,
 }
@@ -261,6 +265,8 @@ impl Tally {
         of.threads.entry(event.thread).or_default().call(event, class);
         if event.file != 0 {
             self.on_file(process, event, class);
+        } else if class == Class::Meta {
+            of.overlap.call(event, true);
         }
     }
 
@@ -304,8 +310,16 @@ impl Tally {
             _ => {}
         }
         let OpenFile { file, class: file_class, .. } = *open;
+        if file_class == FileClass::Data && matches!(class, Class::Read | Class::Open | Class::Meta) {
+            of.overlap.call(event, class != Class::Read);
+        }
         if event.op == Op::CLOSE || event.op == Op::FCLOSE {
             of.open.remove(&event.file);
+        }
+        if matches!(class, Class::Read | Class::Write) {
+            let (is_read, is_weights) = (class == Class::Read, file_class == FileClass::Checkpoint);
+            let (start_ns, bytes, thread) = (event.start_ns, event.bytes(), event.thread);
+            of.transfers.push(Transfer { start_ns, bytes, thread, is_read, is_weights });
         }
         let sums = match file {
             Some(index) => {
@@ -331,6 +345,7 @@ impl Tally {
         match event.mark {
             MarkKind::WAIT => {
                 of.phases.waited(event.duration_ns);
+                of.overlap.wait(event);
                 // The last wait of an epoch brings no batch, but it is a wait.
                 marks.waits += u64::from(event.result >= 0);
                 marks.wait_ns += event.duration_ns;
@@ -351,6 +366,7 @@ impl Tally {
                 self.second(end_ns).steps += 1;
             }
             MarkKind::EPOCH => {
+                of.overlap.epoch();
                 marks.epochs += 1;
                 marks.by_epoch.push((0, end_ns));
                 marks.epoch_starts.push(event.start_ns);
@@ -359,7 +375,7 @@ impl Tally {
             MarkKind::FETCH => of.threads.entry(event.thread).or_default().fetch(event),
             MarkKind::SAVE | MarkKind::LOAD => {
                 let is_restore = event.mark == MarkKind::LOAD;
-                let bytes = of.threads.entry(event.thread).or_default().moved_since(event.start_ns, is_restore);
+                let bytes = of.transfers.since(event.start_ns, is_restore, event.thread);
                 let at_s = event.start_ns.saturating_sub(started_ns) as f64 / 1e9;
                 self.saves.push(TraceSave { at_s, seconds: event.duration_ns as f64 / 1e9, bytes, is_restore });
             }
@@ -395,54 +411,5 @@ impl Tally {
             self.by_second.resize(index + 1, Second::default());
         }
         &mut self.by_second[index]
-    }
-
-    /// The totals of a record, with dropped events.
-    pub fn totals(&self) -> TraceTotals {
-        let mut totals = TraceTotals { bytes_mapped: self.bytes_mapped, ..TraceTotals::default() };
-        for (op, calls) in &self.calls {
-            totals.add(*op, calls.n, calls.n - calls.errors, calls.bytes);
-        }
-        for process in &self.processes {
-            totals.lost_events += process.counts.n_dropped;
-            process.counts.dropped.iter().for_each(|(op, calls, bytes)| totals.add(*op, *calls, *calls, *bytes));
-        }
-        totals.lost_events += self.n_torn;
-        let pids: std::collections::HashSet<u32> = self.processes.iter().map(|process| process.note.pid).collect();
-        totals.processes = pids.len() as u64;
-        let marked = || self.processes.iter().map(|process| &process.marks);
-        let (steps, waits): (u64, u64) = (marked().map(|m| m.steps).sum(), marked().map(|m| m.waits).sum());
-        totals.steps = Some(if steps > 0 { steps } else { waits }).filter(|n| *n > 0);
-        let loops: Vec<_> = marked().filter(|marks| marks.wait_ns > 0).collect();
-        if !loops.is_empty() {
-            let ns = |of: u64| of as f64 / 1e9;
-            totals.wait_s = Some(loops.iter().map(|marks| ns(marks.wait_ns)).sum());
-            totals.loop_s = Some(loops.iter().filter_map(|marks| marks.span).map(|(from, to)| ns(to - from)).sum());
-        }
-        totals
-    }
-}
-
-/// Adds calls of a kind to the totals.
-trait Add {
-    fn add(&mut self, op: Op, calls: u64, successful: u64, bytes: u64);
-}
-
-impl Add for TraceTotals {
-    fn add(&mut self, op: Op, calls: u64, successful: u64, bytes: u64) {
-        match op.class() {
-            Some(Class::Read) => {
-                self.reads += calls;
-                self.bytes_read += bytes;
-            }
-            Some(Class::Write) => {
-                self.writes += calls;
-                self.bytes_written += bytes;
-            }
-            Some(Class::Open) => self.opens += successful,
-            Some(Class::Sync) => self.fsyncs += calls,
-            Some(Class::Meta) => self.meta_calls += calls,
-            _ => {}
-        }
     }
 }

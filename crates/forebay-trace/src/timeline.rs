@@ -31,6 +31,16 @@ pub fn add_job(series: &mut Series, tally: &Tally) {
     series.marks.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
 }
 
+impl Tally {
+    /// From the first wait of a training loop to the last, in seconds since the job began; `None` without a loop.
+    pub fn loop_span_s(&self) -> Option<(f64, f64)> {
+        let spans = self.processes.iter().filter(|process| process.marks.wait_ns > 0).filter_map(|of| of.marks.span);
+        let (first, last) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        let seconds = |at_ns: u64| at_ns.saturating_sub(self.started_ns) as f64 / 1e9;
+        Some((seconds(first), seconds(last)))
+    }
+}
+
 /// Means over the rows. Within a second, what happened counts as even.
 fn rates(rows_s: &[f64], seconds: &[Second], of: Of) -> Vec<f64> {
     let mut sums = vec![0.0];

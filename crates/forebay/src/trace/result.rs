@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_observe::{Followed, Totals};
-use forebay_record::{AnyRecord, Record, Series, TraceCell};
+use forebay_record::{AnyRecord, Column, Record, Series, TraceCell};
 use forebay_report::NamedRun;
 use forebay_trace::{Collected, Facts, Head, add_job, cell, why_not_seen};
 use forebay_units::{Bytes, PathText, escaped_words};
@@ -32,7 +32,8 @@ pub(super) fn finish(
         }
     }
     let job = escaped_words(command.iter().cloned()).join(" ");
-    let mut facts = facts(job, &totals, &series, collected.kept_every);
+    let busy = disk_busy(&series, collected.tally.loop_span_s());
+    let mut facts = Facts { disk_busy: busy, ..facts(job, &totals, collected.kept_every) };
     facts.status = Some(i64::from(status(ended)));
     facts.not_seen = unseen;
     let mut record = record(head, folder.out(), cell(&collected.tally, &facts));
@@ -64,7 +65,7 @@ fn write(out: &Path, record: Record<TraceCell>) -> Result<()> {
     Ok(())
 }
 
-fn facts(job: String, totals: &Totals, series: &Series, kept_every: u32) -> Facts {
+fn facts(job: String, totals: &Totals, kept_every: u32) -> Facts {
     // A process whose counts could not be read makes the sums a lower bound, which would look like a lack of bytes.
     let kernel = (totals.n_hidden == 0)
         .then_some([(totals.rchar_bytes, totals.read_bytes), (totals.wchar_bytes, totals.write_bytes)]);
@@ -76,20 +77,24 @@ fn facts(job: String, totals: &Totals, series: &Series, kept_every: u32) -> Fact
         cpu_s: Some(totals.user_s + totals.system_s),
         kernel,
         major_faults: Some(totals.major_faults),
-        disk_busy: disk_busy(series),
         kept_every: u64::from(kept_every),
         ..Facts::default()
     }
 }
 
-/// Of the busiest disk, over the whole time.
-fn disk_busy(series: &Series) -> Option<f64> {
-    let time_s = series.time_s.last().copied().filter(|time| *time > 0.0)?;
-    let disks = series
-        .columns
-        .iter()
-        .filter(|column| column.name.starts_with("disk.") && column.name.ends_with(".util_percent"));
-    disks.filter_map(|column| Some(series.total(&column.name)? / time_s / 100.0)).reduce(f64::max)
+/// Of the busiest disk, over the rows in which the loop ran; over all rows where there was none.
+fn disk_busy(series: &Series, span_s: Option<(f64, f64)>) -> Option<f64> {
+    let (from, to) = span_s.unwrap_or((0.0, f64::INFINITY));
+    let starts = std::iter::once(0.0).chain(series.time_s.iter().copied());
+    let weights: Vec<f64> =
+        starts.zip(&series.time_s).map(|(start, end)| (end.min(to) - start.max(from)).max(0.0)).collect();
+    let whole: f64 = weights.iter().sum();
+    let of_disk = |column: &&Column| column.name.starts_with("disk.") && column.name.ends_with(".util_percent");
+    let share = |column: &Column| {
+        let parts = column.values.iter().zip(&weights).filter_map(|(value, weight)| Some((*value)? * weight));
+        parts.sum::<f64>() / whole / 100.0
+    };
+    series.columns.iter().filter(of_disk).map(share).filter(|share| share.is_finite()).reduce(f64::max)
 }
 
 fn notes(collected: &Collected, totals: &Totals) -> Vec<String> {
@@ -109,4 +114,24 @@ fn notes(collected: &Collected, totals: &Totals) -> Vec<String> {
     }
     notes.extend(totals.io_delay_s.as_ref().err().map(|why| format!("Time blocked on I/O is not known: {why}.")));
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_as_busy_as_it_was_while_the_loop_ran() {
+        let column = |name: &str, values: &[f64]| Column {
+            name: name.to_owned(),
+            values: values.iter().copied().map(Some).collect(),
+        };
+        let columns =
+            vec![column("disk.vda.util_percent", &[0.0, 100.0, 50.0]), column("disk.vdb.util_percent", &[10.0; 3])];
+        let series = Series { time_s: vec![1.0, 2.0, 4.0], columns, ..Series::default() };
+        assert_eq!(disk_busy(&series, None), Some(0.5));
+        assert_eq!(disk_busy(&series, Some((1.5, 2.5))), Some(0.75));
+        assert_eq!(disk_busy(&series, Some((0.0, 1.0))), Some(0.1), "the other one");
+        assert_eq!(disk_busy(&series, Some((5.0, 6.0))), None, "no row");
+    }
 }

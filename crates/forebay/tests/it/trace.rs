@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::dir::{Dir, Ran, flat};
+use crate::disk::with_mount;
 
 /// Traces a script with flags.
 fn trace(dir: &Dir, flags: &str, script: &str) -> Ran {
@@ -157,6 +158,28 @@ fn a_folder_that_is_no_trace_is_refused_and_a_damaged_trace_shows_what_is_before
     assert!(dir.refused("report out").contains("this trace has version 9; this forebay reads version 1"));
     dir.write("out/trace.fbt", "something else");
     assert!(dir.refused("report out").contains("not a trace of forebay"));
+}
+
+#[test]
+fn a_full_disk_leaves_the_job_alone_and_the_totals_exact() {
+    let dir = Dir::new();
+    let job = "import os\nfd = os.open('f', os.O_RDWR | os.O_CREAT)\nos.write(fd, bytes(1000))\n\
+        for i in range(600000): os.pread(fd, 1 + i * 7919 % 97, i * 31337 % 900)\nraise SystemExit(3)";
+    dir.write("job.py", job);
+    let script = "head -c 600000 /dev/zero > small/fill
+        $forebay trace --out small/out --no-python -- python3 job.py; echo status $?
+        rm small/fill
+        $forebay report small/out --json -";
+    let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=1m none small", script) else { return };
+    let (status, record) = ran.stdout.split_once('\n').unwrap();
+    assert_eq!(status, "status 3", "that of the job");
+    let said = flat(&ran.stderr);
+    assert!(said.contains("No space left on device"), "{said}");
+    // The calls of the shell and of Python's start come to the 600,000.
+    assert!(said.contains("MB in 600,"), "all calls are in the summary: {said}");
+    // The record may have found room when the library was removed.
+    let is_known = ["The trace file ends after", "The tracer did not finish"].iter().any(|why| record.contains(why));
+    assert!(is_known && record.contains("\"pread\""), "{record}");
 }
 
 /// A trace of known calls in `traced`.
