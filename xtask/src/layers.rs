@@ -27,7 +27,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-probe", &["units", "storage", "record", "measure"]),
     (
         "forebay-bench",
-        &["units", "storage", "format", "pipeline", "train", "checkpoint", "dataset", "record", "plan", "measure"],
+        &[
+            "units",
+            "storage",
+            "format",
+            "pipeline",
+            "decode",
+            "train",
+            "checkpoint",
+            "dataset",
+            "record",
+            "plan",
+            "measure",
+        ],
     ),
     (
         "forebay-emulation",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_measure::cold;
-use forebay_pipeline::{Batched, Dataset, ReadOnly, Source, Threads};
+use forebay_pipeline::{Activity, Batched, Dataset, ReadOnly, Source, Threads};
 use forebay_plan::{Curve, Point};
 use forebay_storage::Profile;
 
@@ -112,9 +112,17 @@ fn level(source: &Source, threads: usize, order: Order, is_cold: bool, cancel: &
     (n >= 8).then(|| Point { in_flight: threads as f64, per_s, error: error(&marks, per_s) })
 }
 
-/// Seconds on a core per sample, while the pipeline makes the same samples from memory again and again; `None` where the kernel does not
-/// count, or samples fail.
-pub(crate) fn cpu_s(again: &Batched, n_samples: u64, cancel: &AtomicBool) -> Option<f64> {
+/// Seconds per sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Costs {
+    /// On a core.
+    pub(crate) cpu_s: f64,
+    /// Waiting for a GPU that decodes.
+    pub(crate) gpu_s: f64,
+}
+
+/// While the pipeline makes the same samples from memory again and again; `None` where the kernel does not count, or samples fail.
+pub(crate) fn costs(again: &Batched, n_samples: u64, cancel: &AtomicBool) -> Option<Costs> {
     let mut batches = again.iter().ok()?;
     let mut pass = |least: Duration| {
         let (start, mut n) = (Instant::now(), 0);
@@ -126,7 +134,9 @@ pub(crate) fn cpu_s(again: &Batched, n_samples: u64, cancel: &AtomicBool) -> Opt
     // The first pass brings the samples into memory.
     let (before, after) = (pass(Duration::ZERO)?, pass(LEVEL)?);
     let running_ns = after.scheduled?.running_ns - before.scheduled?.running_ns;
-    Some(running_ns as f64 / 1e9 / (after.n_samples - before.n_samples) as f64)
+    let gpu_ns = after.worker_time.since(&before.worker_time).ns(Activity::DecodingOnGpu);
+    let each_s = |ns: u64| ns as f64 / 1e9 / (after.n_samples - before.n_samples) as f64;
+    Some(Costs { cpu_s: each_s(running_ns), gpu_s: each_s(gpu_ns) })
 }
 
 /// Relative standard error of the mean, from the rates of the parts.

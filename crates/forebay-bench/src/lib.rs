@@ -8,10 +8,12 @@
 //! [`checkpoint`] saves and restores a state over tiers, beside the storage's own rates.
 
 pub mod checkpoint;
+mod decoder;
 mod explore;
 pub mod ingest;
 mod supply;
 pub mod train;
 pub mod tune;
 
+pub use decoder::{DecodeOn, DecoderError, Gpus};
 pub use supply::CropKind;

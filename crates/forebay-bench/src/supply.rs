@@ -236,7 +236,7 @@ pub(crate) struct ImageChange {
 
 impl ImageChange {
     /// `None` if nothing happens.
-    fn augment(self, spec: ImageSpec) -> Option<Augment> {
+    pub(crate) fn augment(self, spec: ImageSpec) -> Option<Augment> {
         let crop = match self.crop {
             CropKind::None => Crop::Whole,
             CropKind::Center => Crop::center_of((spec.width, spec.height)),

@@ -172,7 +172,14 @@ fn rate_on_gpu(files: &[Vec<u8>], batch: usize, threads: usize, time: Duration, 
     ))
 }
 
-fn work(mut gpu: Gpu, files: &[Vec<u8>], batch: usize, first: usize, time: Duration, to_host: bool) -> Outcome<Work> {
+fn work(
+    mut gpu: Box<dyn Device>,
+    files: &[Vec<u8>],
+    batch: usize,
+    first: usize,
+    time: Duration,
+    to_host: bool,
+) -> Outcome<Work> {
     let mut done = Work::default();
     let mut prepared: Vec<Prepared> = (0..batch).map(|_| Prepared::default()).collect();
     let (begin, mut next) = (Instant::now(), first);

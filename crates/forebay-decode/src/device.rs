@@ -7,12 +7,15 @@ use crate::error::Result;
 /// A device that runs the kernels of a batch, with memory for one batch.
 ///
 /// Law: the samples of a batch stay until the next one. After an error it is not used any more.
-pub trait Device: Send + Sized + 'static {
+pub trait Device: Send {
     /// Another one on the same device, for another thread: it shares the kernels, not the memory.
     ///
     /// # Errors
     /// When the device fails.
-    fn sibling(&self) -> Result<Self>;
+    fn sibling(&self) -> Result<Box<dyn Device>>;
+
+    /// The name of the device.
+    fn describe(&self) -> String;
 
     /// Decodes a batch. Waits until it is done.
     ///

@@ -27,8 +27,8 @@ pub struct Gpu {
     /// Page-locked, as the device copies from there and to there.
     upload: Option<PinnedHostSlice<u8>>,
     landing: Option<PinnedHostSlice<u8>>,
-    /// Begin, bytes copied, kernels done.
-    events: [CudaEvent; 3],
+    /// Begin, bytes copied, kernels done, all done.
+    events: [CudaEvent; 4],
     /// The last batch's samples, as a range of the memory.
     samples: std::ops::Range<usize>,
 }
@@ -61,14 +61,10 @@ impl Gpu {
 
     fn on(context: Arc<CudaContext>, functions: Arc<HashMap<&'static str, CudaFunction>>) -> Result<Self> {
         let stream = context.new_stream()?;
-        let event = || context.new_event(Some(driver::CUevent_flags::CU_EVENT_DEFAULT));
-        let events = [event()?, event()?, event()?];
+        // A thread that waits for one sleeps: its core is for others.
+        let event = || context.new_event(Some(driver::CUevent_flags::CU_EVENT_BLOCKING_SYNC));
+        let events = [event()?, event()?, event()?, event()?];
         Ok(Self { context, stream, functions, memory: None, upload: None, landing: None, events, samples: 0..0 })
-    }
-
-    /// The name of the device.
-    pub fn describe(&self) -> String {
-        self.context.name().unwrap_or_else(|_| "a CUDA device".to_owned())
     }
 
     /// Bytes of the device's memory that are free.
@@ -114,8 +110,12 @@ impl Gpu {
 }
 
 impl Device for Gpu {
-    fn sibling(&self) -> Result<Self> {
-        Self::on(Arc::clone(&self.context), Arc::clone(&self.functions))
+    fn sibling(&self) -> Result<Box<dyn Device>> {
+        Ok(Box::new(Self::on(Arc::clone(&self.context), Arc::clone(&self.functions))?))
+    }
+
+    fn describe(&self) -> String {
+        self.context.name().unwrap_or_else(|_| "a CUDA device".to_owned())
     }
 
     fn decode(&mut self, batch: &Batch<'_>) -> Result<Decoded> {
@@ -141,14 +141,15 @@ impl Device for Gpu {
             self.events[2].record(&self.stream)?;
             // SAFETY: both hold so many bytes; the stream is waited for before `faults` can go.
             unsafe { result::memcpy_dtoh_async(&mut faults, base + batch.faults().start as u64, stream)? };
-            Ok(())
+            self.events[3].record(&self.stream)?;
+            Ok(self.events[3].synchronize()?)
         });
         // Even after a failure: the device must no longer read what was queued.
         self.stream.synchronize()?;
         copied?;
         self.samples = batch.out();
         let is_marked = faults.as_chunks::<4>().0.iter().map(|fault| *fault != [0; 4]).collect();
-        let [begin, uploaded, done] = &self.events;
+        let [begin, uploaded, done, _] = &self.events;
         let times = Times { upload_ms: begin.elapsed_ms(uploaded)?, kernels_ms: uploaded.elapsed_ms(done)? };
         Ok(Decoded { is_marked, times })
     }
@@ -163,12 +164,14 @@ impl Device for Gpu {
         };
         let from = memory.device_ptr(&self.stream).0 + self.samples.start as u64;
         let to = &mut landing.as_mut_slice()?[..n_bytes];
-        let [begin, end, _] = &self.events;
+        let [begin, end, ..] = &self.events;
         begin.record(&self.stream)?;
         // SAFETY: both hold so many bytes; the stream is waited for before anyone reads them.
         unsafe { result::memcpy_dtoh_async(to, from, self.stream.cu_stream())? };
         end.record(&self.stream)?;
+        let waited = end.synchronize();
         self.stream.synchronize()?;
+        waited?;
         Ok(Samples { bytes: &landing.as_slice()?[..n_bytes], download_ms: begin.elapsed_ms(end)? })
     }
 }

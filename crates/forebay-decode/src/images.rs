@@ -11,7 +11,6 @@ use forebay_pipeline::{
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::gpu::Gpu;
 
 /// Images that a worker decodes together. Enough to pay for the launches (some 40, of a few microseconds each), few enough
 /// for all workers of a batch of 64 to have some.
@@ -24,15 +23,16 @@ const MAX_BYTES: usize = 1 << 30;
 ///
 /// Files that the device does not decode (other formats, progressive, four components, too large) and files that it marks
 /// go through the CPU's map, one by one, which also gives their errors.
-pub struct GpuImages<D = Gpu> {
+#[derive(Clone)]
+pub struct GpuImages {
     spec: ImageSpec,
     augment: Option<Augment>,
     /// Workers get siblings of it.
-    gpu: Arc<Mutex<D>>,
+    gpu: Arc<Mutex<Box<dyn Device>>>,
     totals: Arc<Mutex<Totals>>,
 }
 
-/// What the workers of a map did so far.
+/// What the workers of a map, and of those made from it, did so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     pub n_on_gpu: u64,
@@ -55,32 +55,40 @@ impl Totals {
             download_s: self.download_s + more.download_s,
         }
     }
-}
 
-impl<D> Clone for GpuImages<D> {
-    fn clone(&self) -> Self {
-        let Self { spec, augment, gpu, totals } = self;
-        Self { spec: *spec, augment: *augment, gpu: Arc::clone(gpu), totals: Arc::clone(totals) }
+    /// What was done since earlier totals.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            n_on_gpu: self.n_on_gpu - earlier.n_on_gpu,
+            n_on_cpu: self.n_on_cpu - earlier.n_on_cpu,
+            upload_s: self.upload_s - earlier.upload_s,
+            kernels_s: self.kernels_s - earlier.kernels_s,
+            download_s: self.download_s - earlier.download_s,
+        }
     }
 }
 
-impl<D: Device> GpuImages<D> {
+impl GpuImages {
     /// # Errors
     /// The reason why a device cannot make such samples.
-    pub fn new(gpu: D, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
-        if augment.is_some_and(|augment| augment.jitter.is_some()) {
-            return Err("colours are not changed on a GPU; omit the jitter".to_owned());
-        }
-        if augment.is_some_and(|augment| augment.antialias) {
-            return Err("images are not antialiased on a GPU".to_owned());
-        }
-        if spec.scaled_dct {
-            return Err("images are not decoded at other sizes on a GPU".to_owned());
-        }
-        if let Some(augment) = augment {
-            augment.check(spec)?;
-        }
+    pub fn new(gpu: Box<dyn Device>, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
+        check(spec, augment)?;
         Ok(Self { spec, augment, gpu: Arc::new(Mutex::new(gpu)), totals: Arc::default() })
+    }
+
+    /// Other samples on the same device, counted in the same totals.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with(&self, spec: ImageSpec, augment: Option<Augment>) -> Result<Self, String> {
+        check(spec, augment)?;
+        Ok(Self { spec, augment, ..self.clone() })
+    }
+
+    /// The name of the device.
+    pub fn device(&self) -> String {
+        self.gpu.lock().expect("no holder of this lock panics").describe()
     }
 
     pub fn totals(&self) -> Totals {
@@ -125,7 +133,23 @@ impl<D: Device> GpuImages<D> {
     }
 }
 
-impl<D: Device> Map for GpuImages<D> {
+fn check(spec: ImageSpec, augment: Option<Augment>) -> Result<(), String> {
+    if augment.is_some_and(|augment| augment.jitter.is_some()) {
+        return Err("colours are not changed on a GPU; omit the jitter".to_owned());
+    }
+    if augment.is_some_and(|augment| augment.antialias) {
+        return Err("images are not antialiased on a GPU".to_owned());
+    }
+    if spec.scaled_dct {
+        return Err("images are not decoded at other sizes on a GPU".to_owned());
+    }
+    if let Some(augment) = augment {
+        augment.check(spec)?;
+    }
+    Ok(())
+}
+
+impl Map for GpuImages {
     fn sample_bytes(&self) -> usize {
         self.spec.sample_bytes()
     }
@@ -154,15 +178,15 @@ impl<D: Device> Map for GpuImages<D> {
     }
 }
 
-struct Worker<D> {
-    map: GpuImages<D>,
+struct Worker {
+    map: GpuImages,
     /// A device that failed fails every sample with its reason.
-    gpu: Result<D, String>,
+    gpu: Result<Box<dyn Device>, String>,
     prepared: Vec<Prepared>,
     on_cpu: Box<dyn MapWorker>,
 }
 
-impl<D: Device> MapWorker for Worker<D> {
+impl MapWorker for Worker {
     fn map(&mut self, sample: Sample<'_>, slot: &mut [u8], watch: &mut Stopwatch) -> Result<(), SampleError> {
         let mut jobs = [Job { sample, slot, outcome: Ok(()) }];
         self.map_group(&mut jobs, watch);
@@ -183,7 +207,7 @@ impl<D: Device> MapWorker for Worker<D> {
     }
 }
 
-impl<D: Device> Worker<D> {
+impl Worker {
     fn decode(&mut self, jobs: &mut [Job<'_>], watch: &mut Stopwatch) -> Result<(), String> {
         let Ok(gpu) = &mut self.gpu else { return Ok(()) };
         let limits = Limits { max_pixels: MAX_PIXELS, ..Limits::default() };

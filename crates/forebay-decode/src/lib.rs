@@ -12,7 +12,7 @@
 //! overlap copies with kernels.
 //!
 //! ```
-//! use forebay_decode::{Error, Gpu};
+//! use forebay_decode::{Device, Error, Gpu};
 //!
 //! match Gpu::open(0) {
 //!     Ok(gpu) => assert!(!gpu.describe().is_empty()),

@@ -9,7 +9,7 @@ mod levers;
 
 use forebay_record::{Change as NewValue, Disturbed, Lever, Limit};
 
-use crate::case::{Case, Flags};
+use crate::case::{Case, Flags, Server};
 use crate::curve::Curve;
 
 /// A model that misses the run it was made from by more than this fraction does not explain it.
@@ -77,8 +77,11 @@ pub struct Alternative {
     pub setting: NewValue,
     /// `None` when samples then come from memory.
     pub storage: Option<Curve>,
+    pub served_by: Server,
     /// Seconds on a core per sample.
     pub cpu_s: f64,
+    /// Seconds that each step then takes longer.
+    pub delays_step_s: f64,
     /// Whether the costs are lower bounds rather than measured.
     pub is_bound: bool,
 }

@@ -35,6 +35,15 @@ impl Crowding {
     }
 }
 
+/// What threads with a sample wait for without a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Server {
+    #[default]
+    Storage,
+    /// A GPU that decodes.
+    Gpu,
+}
+
 /// A pipeline and its consumer in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -45,6 +54,8 @@ pub struct Case {
     pub cores: f64,
     /// Samples per second by requests in flight; `None` when samples come from memory.
     pub storage: Option<Curve>,
+    /// What serves these requests.
+    pub served_by: Server,
     /// Seconds on a core per sample. Threads beyond the cores wait for one, which the simulation sees to.
     pub cpu_s: f64,
     /// `None` where it takes no longer.
@@ -74,6 +85,7 @@ impl Default for Case {
             steps: 1,
             cores: 1.0,
             storage: None,
+            served_by: Server::Storage,
             cpu_s: 0.0,
             crowding: None,
             delay_s: 0.0,

@@ -23,6 +23,6 @@ mod curve;
 mod simulate;
 
 pub use advise::{Advice, Alternative, Effort, Run, Spelling, advise, best_flags};
-pub use case::{Case, Crowding, Flags};
+pub use case::{Case, Crowding, Flags, Server};
 pub use curve::{Curve, Point};
 pub use simulate::Outcome;

@@ -2,13 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use forebay_units::group_digits;
+use forebay_units::{count, format_seconds, group_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Checked;
 use crate::level::LevelsOf;
 use crate::metric::{Measurement, Metric, Unit};
 use crate::{Cell, Disturbed, Levels, Medium, Remarks, Step};
+
+/// What a GPU did to decode images, and what it left to the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DecodedOnGpu {
+    /// Images that the GPU decoded.
+    pub images: u64,
+    /// Samples left to the CPU: other formats, progressive and damaged files.
+    pub on_cpu: u64,
+    /// Seconds of copies to the GPU, summed over the worker threads.
+    pub upload_s: f64,
+    /// Seconds of kernels, summed over the worker threads; kernels of several threads may run at the same time.
+    pub kernels_s: f64,
+    /// Seconds of copies back to the host, summed over the worker threads.
+    pub download_s: f64,
+}
+
+impl DecodedOnGpu {
+    /// Seconds of kernels per 1,000 images; `None` where the GPU decoded none.
+    pub(crate) fn kernels_s_per_1000(&self) -> Option<f64> {
+        (self.images > 0).then(|| self.kernels_s / self.images as f64 * 1000.0)
+    }
+
+    /// For display: "980 of 1,000 images on the GPU: 0.1 s of copies to it, 0.5 s of kernels, 0.1 s of copies back".
+    pub(crate) fn describe(&self) -> String {
+        format!(
+            "{} of {} on the GPU: {} of copies to it, {} of kernels, {} of copies back, summed over threads",
+            group_digits(self.images),
+            count(self.images + self.on_cpu, "image"),
+            format_seconds(self.upload_s),
+            format_seconds(self.kernels_s),
+            format_seconds(self.download_s),
+        )
+    }
+}
 
 /// One kept repeat: raw values, from which the cell's medians follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +70,9 @@ pub struct IngestRepeat {
     pub worker_time: BTreeMap<String, f64>,
     /// The same, restricted to the time the consumer waited.
     pub stall_time: BTreeMap<String, f64>,
+    /// What a GPU decoded; missing where none was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoded_on_gpu: Option<DecodedOnGpu>,
 }
 
 impl IngestRepeat {
@@ -105,6 +143,9 @@ pub struct IngestCell {
     /// Shards read at a time and samples of each in turn, such as `4:16`; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interleave: Option<String>,
+    /// Where images were decoded: `cpu`, or the name of a GPU; missing unless a GPU was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<String>,
     /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` when samples were only read.
     #[serde(default)]
     pub output: Option<String>,
@@ -148,6 +189,14 @@ pub struct IngestCell {
     /// Kept repeats that other processes disturbed; missing when none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
+}
+
+impl IngestCell {
+    /// Of the last repeat; empty where no GPU was used.
+    fn decoded_on_gpu(&self) -> String {
+        let last = self.samples.last().and_then(|repeat| repeat.decoded_on_gpu);
+        last.map(|work| work.describe()).unwrap_or_default()
+    }
 }
 
 fn of(cell: &IngestCell, value: f64, repeat: fn(&IngestRepeat) -> f64) -> Option<Measurement> {
@@ -221,6 +270,15 @@ impl Cell for IngestCell {
             let each = cell.samples.iter().filter_map(|one| threads_reading(&one.worker_time, one.wall_s));
             Measurement::median(each.collect(), None)
         }),
+        Metric::lower(
+            "gpu_s_per_1000",
+            "GPU s per 1,000 images",
+            Unit::Named("GPU s per 1,000 images"),
+            |cell: &Self| {
+                let each = cell.samples.iter().filter_map(|one| one.decoded_on_gpu?.kernels_s_per_1000());
+                Measurement::median(each.collect(), None)
+            },
+        ),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.failed_samples > 0).then(|| Measurement::single(cell.failed_samples as f64))
         }),
@@ -236,6 +294,7 @@ impl Cell for IngestCell {
             .flag("threads_auto", self.threads_auto.then_some(true))
             .text("shuffle", self.shuffle.as_deref())
             .text("interleave", self.interleave.as_deref())
+            .text("decode", self.decode.as_deref())
             .integer("readers", (self.readers > 0).then_some(self.readers))
             .medium(&self.medium)
             .done()
@@ -262,6 +321,7 @@ impl Cell for IngestCell {
             ("output", "output", self.output.clone().unwrap_or_default()),
             ("ceiling_of", "ceiling is", self.ceiling_of.clone().unwrap_or_default()),
             ("tried", "threads tried", TriedThreads::describe(&self.tried)),
+            ("decoded_on_gpu", "decoded", self.decoded_on_gpu()),
         ]
     }
 

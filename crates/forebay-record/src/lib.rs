@@ -62,7 +62,7 @@ pub use csv::{CsvLines, Row};
 pub use dataset::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use disturbed::{Disturbed, Taken};
 pub use environment::Environment;
-pub use ingest::{Failure, IngestCell, IngestRepeat, TriedThreads};
+pub use ingest::{DecodedOnGpu, Failure, IngestCell, IngestRepeat, TriedThreads};
 pub use lever::{Change, Lever, Limit, Rates};
 pub use measured::{Measured, SPEED_UP, STALL_SPEED_UP, metric_info};
 pub use medium::{CacheEvidence, CacheState, Medium, TierKind};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ByCause;
 use crate::metric::Measurement;
-use crate::{Disturbed, Failure, Lever, Limit, Medium, Reads, TrainCheckpoints, TriedThreads, Tuning};
+use crate::{DecodedOnGpu, Disturbed, Failure, Lever, Limit, Medium, Reads, TrainCheckpoints, TriedThreads, Tuning};
 
 /// One training step, divided as the accelerator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -98,6 +98,9 @@ pub struct TrainTotals {
     /// Seconds per activity, restricted to the time the accelerator waited.
     #[serde(default)]
     pub stall_time: BTreeMap<String, f64>,
+    /// What a GPU decoded, samples that were prepared and not used included; missing where none was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoded_on_gpu: Option<DecodedOnGpu>,
     /// Loss of the last step; `None` when nothing was computed or it was not a number.
     pub loss: Option<f32>,
 }
@@ -236,6 +239,9 @@ pub struct TrainCell {
     /// Shards read at a time and samples of each in turn, such as `4:16`; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interleave: Option<String>,
+    /// Where images were decoded: `cpu`, or the name of a GPU; missing unless a GPU was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<String>,
     /// Shape of a decoded image, such as "224x224 f32 nhwc"; `None` for synthetic batches.
     #[serde(default)]
     pub output: Option<String>,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
+use forebay_bench::Gpus;
 use forebay_bench::ingest::{IngestSettings, Plan};
 use forebay_measure::value;
 use forebay_record::{IngestCell, Level};
@@ -142,6 +143,7 @@ impl Args {
             keys: self.input.keys(),
             tier: self.tier.or_else(|| placement.shaped.clone()),
             kernel_tier: placement.kernel.clone(),
+            gpus: Gpus::cuda(crate::cuda::folders()),
             warmups: self.warmups as usize,
             repeats: self.repeats.unwrap_or(REPEATS) as usize,
         })

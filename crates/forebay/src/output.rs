@@ -100,6 +100,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         _ if matches!(error.downcast_ref(), Some(forebay_record::Error::Disagrees { .. })) => {
             "the record was changed after the run; use the original, or measure again"
         }
+        _ if is_without_gpu(error) => "--decode auto uses a GPU where there is one; --decode cpu needs none",
         _ if is_damaged(error) => "`forebay data verify` lists the damaged shards; pack those again",
         _ if error.chain().any(is_empty) => {
             "samples are JPEG, PNG, WebP, GIF, BMP and TIFF images, and TFRecord, tar and tensor shards; \
@@ -113,6 +114,12 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         }
     };
     Some(known.to_owned())
+}
+
+fn is_without_gpu(error: &anyhow::Error) -> bool {
+    use forebay_bench::{DecoderError, ingest, train};
+    let in_ingest = matches!(error.downcast_ref(), Some(ingest::Error::Decoder(DecoderError::NoGpu { .. })));
+    in_ingest || matches!(error.downcast_ref(), Some(train::Error::Decoder(DecoderError::NoGpu { .. })))
 }
 
 fn is_empty(cause: &(dyn std::error::Error + 'static)) -> bool {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use forebay_bench::Gpus;
 use forebay_bench::train::{Ended, Plan, TrainSettings, may_stream};
 use forebay_bench::tune::{Options, tune};
 use forebay_record::{Level, Levels};
@@ -155,6 +156,7 @@ impl Args {
             tier: self.tier.clone().or_else(|| placement.shaped.clone()),
             kernel_tier: placement.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
+            gpus: Gpus::cuda(crate::cuda::folders()),
             validate: None,
             saves,
             warmups: 0,

@@ -78,6 +78,7 @@ pub(super) fn cell(trial: &Trial<'_>, level: &Level<'_>, repeats: Repeats) -> Re
         read_only: plan.settings.read_only,
         shuffle: plan.settings.shuffle.map(|order| order.to_string()),
         interleave: plan.settings.interleave.map(|order| order.to_string()),
+        decode: trial.decoded_where(),
         output: trial.output().map(|spec| supply::describe_output(spec, trial.plan.settings.change())),
         medium,
         images_per_s: rate.median,

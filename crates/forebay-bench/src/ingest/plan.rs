@@ -13,6 +13,7 @@ use forebay_pipeline::{Dataset, Mapped, Source};
 use forebay_storage::{CachePlace, Mode, Profile};
 use forebay_units::{Bytes, group_digits};
 
+use crate::decoder::{self, DECODERS, DecodeOn, Gpus, Output};
 use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::U8];
@@ -78,6 +79,10 @@ forebay_measure::settings! {
         flip: bool, flag;
         /// Filter when shrinking, as torchvision and Pillow do; without it, pixels are TensorFlow's
         antialias: bool, flag;
+        /// Where JPEG is decoded: cpu, gpu, or auto to measure both and use the faster
+        ///
+        /// Other formats, progressive and damaged files are decoded on the CPU anyway. A GPU supports neither antialias nor scaled.
+        decode: DecodeOn = "cpu", one_of(DECODERS), "WHERE" [one: DECODERS.map(|(name, _)| name)];
         /// Map tensor shards into memory instead of reading them
         mmap: bool, flag;
         /// Deliver samples as they arrive instead of in the seeded order
@@ -97,13 +102,14 @@ impl IngestSettings {
             ("crop", self.crop != CropKind::None),
             ("flip", self.flip),
             ("antialias", self.antialias),
+            ("decode", self.decode != DecodeOn::Cpu),
         ];
         if let (true, Some((name, _))) = (self.read_only, of_pixels.iter().find(|(_, given)| *given)) {
             return Err(format!(
                 "`read_only` decodes nothing, so `{name}` would have no effect: give only one of them"
             ));
         }
-        if let (true, Some((name, _))) = (self.scaled, of_pixels[4..].iter().find(|(_, given)| *given)) {
+        if let (true, Some((name, _))) = (self.scaled, of_pixels[4..7].iter().find(|(_, given)| *given)) {
             return Err(format!(
                 "`scaled` decodes images at other sizes, which `{name}` does not support: give only one of them"
             ));
@@ -111,6 +117,7 @@ impl IngestSettings {
         if self.mmap && self.io != Io::Fixed(Mode::Buffered) {
             return Err("`mmap` reads no files, so `io` would have no effect: give only one of them".to_owned());
         }
+        decoder::check(self.decode, &[("scaled", self.scaled), ("antialias", self.antialias)])?;
         supply::check_cache(self.cache.as_ref(), self.readahead)?;
         if self.images_per_repeat(0) > MAX_IMAGES {
             return Err(format!("a repeat has more than {} images: give fewer `batches`", group_digits(MAX_IMAGES)));
@@ -135,6 +142,10 @@ impl IngestSettings {
 
     pub(super) fn change(&self) -> ImageChange {
         ImageChange { crop: self.crop, flip: self.flip, antialias: self.antialias, seed: self.seed }
+    }
+
+    pub(super) fn output(&self) -> Output {
+        Output { spec: self.image(), change: self.change() }
     }
 
     pub(super) fn reading(&self) -> ReadingSettings {
@@ -167,6 +178,8 @@ pub struct Plan {
     pub tier: Option<Profile>,
     /// Emulated by the kernel below the data.
     pub kernel_tier: Option<Profile>,
+    /// GPUs that may decode.
+    pub gpus: Gpus,
     /// Dropped rounds before the kept ones.
     pub warmups: usize,
     /// Kept rounds.

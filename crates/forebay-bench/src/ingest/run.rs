@@ -12,7 +12,11 @@ use forebay_units::PathText;
 use super::cell::{Repeats, cell};
 use super::plan::Plan;
 use super::trial::Trial;
+use crate::decoder::{DecodeOn, Decoder, DecoderError};
 use crate::supply;
+
+/// The GPU that decodes; `CUDA_VISIBLE_DEVICES` selects another.
+pub(super) const GPU: usize = 0;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,6 +27,8 @@ pub enum Error {
     NotMappable { path: PathBuf },
     #[error("{}: the images are already decoded, so scaled decoding has no effect", path.escaped())]
     NotEncoded { path: PathBuf },
+    #[error(transparent)]
+    Decoder(#[from] DecoderError),
     #[error("{}: {name}: {reason}", crate::supply::none_usable(*n_failed))]
     AllFailed {
         n_failed: u64,
@@ -42,12 +48,15 @@ pub struct Preview {
     pub n_repeats: u64,
 }
 
-/// Inspects the data without measuring.
+/// Inspects the data, and opens a GPU that was asked for, without measuring.
 ///
 /// # Errors
-/// If the data cannot be used.
+/// If the data or the GPU cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
     let source = Source::discover_with(Arc::new(Routed::default()), &plan.data, &plan.keys)?;
+    if plan.settings.decode == DecodeOn::Gpu {
+        Decoder::on_gpu(&plan.gpus, GPU, &source, plan.settings.output())?;
+    }
     Ok(Preview {
         dataset: supply::note_of(&plan.data, &source),
         images_per_repeat: plan.settings.images_per_repeat(source.n_samples() as u64),
@@ -64,7 +73,8 @@ pub fn run(plan: &Plan, mut record: Record<IngestCell>, observer: Observer<'_>) 
     let source = source.with_max_sample_size(plan.settings.max_sample_size);
     record.dataset = supply::note_of(&plan.data, &source);
     record.notes.extend(supply::notes_of(&source));
-    let trial = Trial::new(plan, source, &mut record.notes)?;
+    let mut trial = Trial::new(plan, source, &mut record.notes)?;
+    trial.choose_decoder(observer, &mut record.notes)?;
     measure(&trial, &mut record, observer)?;
     Ok(record)
 }

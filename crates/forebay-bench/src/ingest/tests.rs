@@ -11,6 +11,8 @@ use forebay_pipeline::Source;
 use forebay_record::{AnyRecord, Environment, IngestCell, Record};
 use forebay_storage::{Effect, Fault, Faulty, Local, Operation};
 
+use crate::Gpus;
+
 use super::plan::{IngestSettings, Plan};
 use super::run::{Error, measure};
 use super::trial::Trial;
@@ -25,7 +27,17 @@ fn plan(data: &Path, threads: &[usize], repeats: usize) -> Plan {
         ..IngestSettings::default()
     };
     let data = data.to_owned();
-    Plan { settings, data, keys: KeyNames::default(), tier: None, kernel_tier: None, warmups: 0, repeats, until: None }
+    Plan {
+        settings,
+        data,
+        keys: KeyNames::default(),
+        tier: None,
+        kernel_tier: None,
+        gpus: Gpus::cuda(Vec::new()),
+        warmups: 0,
+        repeats,
+        until: None,
+    }
 }
 
 /// Measures over `N` images. The opens selected by `hit` fail as if the file did not exist.

@@ -16,7 +16,8 @@ use forebay_storage::{Device, Null, Requests, Storage};
 use forebay_units::count;
 
 use super::plan::Plan;
-use super::run::Error;
+use super::run::{Error, GPU};
+use crate::decoder::{DecodeOn, Decoder, Output, Question};
 use crate::supply;
 
 /// Enough for a stable rate within a few milliseconds.
@@ -47,6 +48,7 @@ pub(super) struct Trial<'a> {
     source: Source,
     storage: Arc<dyn Storage>,
     pub(super) storage_description: String,
+    decoder: Decoder,
 }
 
 pub(super) struct Repeated {
@@ -71,7 +73,38 @@ impl<'a> Trial<'a> {
         // A map bypasses the storage's read mode.
         let described = || supply::describe_storage(storage.as_ref(), &source);
         let storage_description = if plan.settings.mmap { "local, mapped".to_owned() } else { described() };
-        Ok(Self { plan, source: source.with_storage(Arc::clone(&storage)), storage, storage_description })
+        let source = source.with_storage(Arc::clone(&storage));
+        Ok(Self { plan, source, storage, storage_description, decoder: Decoder::Cpu })
+    }
+
+    /// Opens the GPU that was asked for; with `auto`, notes what was chosen and why.
+    pub(super) fn choose_decoder(&mut self, observer: Observer<'_>, notes: &mut Vec<String>) -> Result<(), Error> {
+        let (settings, gpus) = (&self.plan.settings, &self.plan.gpus);
+        self.decoder = match settings.decode {
+            DecodeOn::Cpu => Decoder::Cpu,
+            DecodeOn::Gpu => Decoder::on_gpu(gpus, GPU, &self.source, settings.output())?,
+            DecodeOn::Auto => {
+                observer.tell(Event::phase("finding the faster decoder"));
+                let question = Question {
+                    source: &self.source,
+                    order: settings.order(),
+                    output: settings.output(),
+                    takes_per_s: None,
+                    shares_gpu: false,
+                    cancel: observer.cancel,
+                };
+                let (decoder, why) = Decoder::faster(gpus, GPU, &question);
+                notes.push(why);
+                decoder
+            }
+        };
+        Ok(())
+    }
+
+    /// Where images are decoded, if that was a question.
+    pub(super) fn decoded_where(&self) -> Option<String> {
+        let is_asked = self.plan.settings.decode != DecodeOn::Cpu;
+        is_asked.then(|| self.decoder.name().unwrap_or_else(|| "cpu".to_owned()))
     }
 
     /// Requests sent so far, if the data is on an object store.
@@ -110,7 +143,9 @@ impl<'a> Trial<'a> {
     fn mapped(&self, dataset: Dataset) -> Mapped {
         match self.output() {
             None => dataset.map(ReadOnly),
-            Some(spec) => supply::decoded(dataset, &self.source, spec, self.plan.settings.change()),
+            Some(spec) => {
+                self.decoder.decoded(dataset, &self.source, Output { spec, change: self.plan.settings.change() })
+            }
         }
     }
 
@@ -183,6 +218,8 @@ impl forebay_measure::Trial for Level<'_> {
 
     fn repeat(&mut self, _: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Self::Repeat>, Error> {
         let pipeline = self.trial.pipeline(Threads::Fixed(self.threads), Length::Repeat);
+        let decoder = &self.trial.decoder;
+        let decoded_before = decoder.totals();
         let (cpu, start) = (cpu_seconds(), Instant::now());
         let mut batches = pipeline.iter()?;
         let mut told = 0;
@@ -209,6 +246,7 @@ impl forebay_measure::Trial for Level<'_> {
             first_batch_s: stats.first_batch_ns.map(|ns| ns as f64 / 1e9),
             worker_time: stats.worker_time.seconds(),
             stall_time: stats.stall_time.seconds(),
+            decoded_on_gpu: decoder.since(decoded_before),
         };
         Ok(Done::Whole(Repeated { repeat, evidence, stats }))
     }

@@ -6,7 +6,7 @@ use forebay_measure::Cache;
 use forebay_measure::laps::Part;
 use forebay_measure::usage::cores;
 use forebay_pipeline::Activity;
-use forebay_plan::{Case, Crowding, Curve, Flags, Run, Spelling, advise};
+use forebay_plan::{Case, Crowding, Curve, Flags, Run, Server, Spelling, advise};
 use forebay_record::{Baseline, Cause, Disturbed, Lever, Limit};
 
 use super::alternatives::alternatives;
@@ -95,11 +95,13 @@ impl Observed<'_> {
         let (trial, run) = (self.trial, self.run);
         let cpu_s = self.cpu_s();
         let (storage, was_measured) = self.storage(data, cpu_s, cancel);
+        let served_by = if self.gpu_s() > self.blocked_s() { Server::Gpu } else { Server::Storage };
         let case = Case {
             batch: trial.plan.settings.batch,
             steps: run.totals.n_steps,
             cores: cores() as f64,
             storage,
+            served_by,
             cpu_s,
             crowding: self.crowding(data, cancel),
             delay_s: 0.0,
@@ -159,12 +161,27 @@ impl Observed<'_> {
         stats.scheduled.map_or(by_clock, |scheduled| scheduled.running_ns as f64 / 1e9) / self.n_samples()
     }
 
+    /// Seconds per sample that a thread waited for the storage.
+    fn blocked_s(&self) -> f64 {
+        self.run.work.storage / 1e9 / self.n_samples()
+    }
+
+    /// Seconds per sample that a thread waited for a GPU that decodes.
+    fn gpu_s(&self) -> f64 {
+        let times = self.run.stats.as_ref().map(|stats| stats.worker_time).unwrap_or_default();
+        times.ns(Activity::DecodingOnGpu) as f64 / 1e9 / self.n_samples()
+    }
+
     /// `None` when samples come from memory; and whether reads were measured for it.
     fn storage(&self, data: &TrainingData, cpu_s: f64, cancel: &AtomicBool) -> (Option<Curve>, bool) {
         let (trial, run) = (self.trial, self.run);
-        let blocked_s = run.work.storage / 1e9 / self.n_samples();
-        if blocked_s < FROM_MEMORY * cpu_s {
+        let (blocked_s, gpu_s) = (self.blocked_s(), self.gpu_s());
+        if blocked_s + gpu_s < FROM_MEMORY * cpu_s {
             return (None, false);
+        }
+        if gpu_s > 0.0 {
+            // A thread waits for both in turn, and what the GPU gives to more threads was not measured.
+            return (explore::seen(trial.threads, blocked_s + gpu_s), false);
         }
         // A profile tells the rate of single samples, not that of shards read in blocks.
         let order = trial.plan.settings.order();
@@ -194,8 +211,8 @@ impl Observed<'_> {
         // Of different sizes, and few enough for a quarter of a second.
         let affordable = (AGAIN_S / self.cpu_s().max(1e-9)) as u64;
         let n_samples = affordable.clamp(many as u64, 8 * many as u64);
-        let cpu_s = |threads| explore::cpu_s(&data.again(threads, n_samples), n_samples, cancel);
-        let ratio = cpu_s(many)? / cpu_s(few)?;
+        let cpu_s = |threads| explore::costs(&data.again(threads, n_samples), n_samples, cancel);
+        let ratio = cpu_s(many)?.cpu_s / cpu_s(few)?.cpu_s;
         Some(Crowding { few: few as f64, many: many as f64, ratio })
     }
 

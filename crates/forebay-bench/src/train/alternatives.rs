@@ -5,20 +5,24 @@ use std::time::{Duration, Instant};
 
 use forebay_format::image::{ImageDecoder, ImageSpec, Pixels};
 use forebay_measure::{Cache, Io};
-use forebay_plan::{Alternative, Case, Effort};
+use forebay_plan::{Alternative, Case, Curve, Effort, Point, Server};
 use forebay_record::{Change, Level};
 use forebay_storage::Mode;
 
 use super::advice::Observed;
 use super::data::TrainingData;
 use super::plan::Plan;
-use crate::explore;
+use crate::decoder::{DecodeOn, Decoder};
+use crate::explore::{self, Costs};
 use crate::supply::Order;
 
 /// The format of images decoded beforehand.
 pub(crate) const TENSOR: &str = "tensor";
 /// Conversions of pixels are timed for so long.
 const CONVERSIONS: Duration = Duration::from_millis(5);
+/// Samples that a GPU decodes again and again, to know what that costs.
+const LEAST_ON_GPU: u64 = 32;
+const MOST_ON_GPU: u64 = 512;
 
 pub(super) fn alternatives(
     observed: &Observed<'_>,
@@ -31,6 +35,7 @@ pub(super) fn alternatives(
         direct(observed, data, case, cancel),
         streamed(observed, data, case, cancel),
         decoded(observed, data, case, decode_share),
+        on_gpu(observed, data, case, cancel),
     ];
     all.into_iter().flatten().collect()
 }
@@ -50,7 +55,9 @@ fn direct(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &At
         effort: Effort::Flag,
         setting: Change { setting: "io".to_owned(), value: Level::Text(Mode::Direct.name().to_owned()) },
         storage: Some(storage),
+        served_by: Server::Storage,
         cpu_s: case.cpu_s,
+        delays_step_s: 0.0,
         is_bound: false,
     })
 }
@@ -77,7 +84,9 @@ fn streamed(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &
         effort: Effort::Order,
         setting: Change { setting: Change::SHUFFLE.to_owned(), value: Level::Text(shuffle) },
         storage: Some(storage),
+        served_by: Server::Storage,
         cpu_s: case.cpu_s,
+        delays_step_s: 0.0,
         is_bound: false,
     })
 }
@@ -117,7 +126,43 @@ fn decoded(observed: &Observed<'_>, data: &TrainingData, case: &Case, decode_sha
         effort: Effort::Reformat,
         setting: Change { setting: Change::DATASET.to_owned(), value: Level::Text(TENSOR.to_owned()) },
         storage,
+        served_by: Server::Storage,
         cpu_s: reading_s + conversion_s(spec)?,
+        delays_step_s: 0.0,
+        is_bound: false,
+    })
+}
+
+/// Images decoded on a GPU, where there is one, for samples that come from memory. What cold files and a GPU cost together was not
+/// measured.
+fn on_gpu(observed: &Observed<'_>, data: &TrainingData, case: &Case, cancel: &AtomicBool) -> Option<Alternative> {
+    let (plan, trial) = (observed.trial.plan, observed.trial);
+    if plan.settings.decode == DecodeOn::Gpu || case.storage.is_some() || data.is_remote() || !observed.waits() {
+        return None;
+    }
+    let ordinal = trial.kind.ordinal();
+    let gpu = Decoder::on_gpu(&plan.gpus, ordinal.unwrap_or(0), &data.source, data.output()).ok()?;
+    let n_samples = (2 * plan.settings.batch as u64).clamp(LEAST_ON_GPU, MOST_ON_GPU).min(data.n_learnt());
+    let costs = |threads| explore::costs(&data.again_with(&gpu, threads, n_samples), n_samples, cancel);
+    let one = costs(1)?;
+    // Kernels of several threads run at the same time, so that their times overlap.
+    let work = gpu.totals().filter(|totals| totals.n_on_gpu > 0)?;
+    let kernels_s = work.kernels_s / work.n_on_gpu as f64;
+    let now = if trial.threads > 1 { costs(trial.threads)? } else { one };
+    let point = |threads: usize, costs: Costs| Point {
+        in_flight: threads as f64,
+        per_s: threads as f64 / costs.gpu_s,
+        error: 0.1,
+    };
+    Some(Alternative {
+        name: "gpu",
+        advice: format!("--decode gpu: decode on the GPU ({})", gpu.name()?),
+        effort: Effort::Flag,
+        setting: Change { setting: "decode".to_owned(), value: Level::Text(DecodeOn::Gpu.name().to_owned()) },
+        storage: Curve::new([point(1, one), point(trial.threads, now)]),
+        served_by: Server::Gpu,
+        cpu_s: now.cpu_s,
+        delays_step_s: if ordinal.is_some() { kernels_s * plan.settings.batch as f64 } else { 0.0 },
         is_bound: false,
     })
 }

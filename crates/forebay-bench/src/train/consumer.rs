@@ -121,7 +121,15 @@ impl Kind {
 
     /// Whether it has its own memory, so batches can be sent ahead.
     pub(super) fn has_memory(&self) -> bool {
-        self.blueprint().is_some_and(|print| matches!(print.device, Device::Cuda { .. }))
+        self.ordinal().is_some()
+    }
+
+    /// Of the GPU that it computes on.
+    pub(super) fn ordinal(&self) -> Option<usize> {
+        match self.blueprint()?.device {
+            Device::Cuda { ordinal, .. } => Some(ordinal),
+            Device::Cpu { .. } => None,
+        }
     }
 
     pub(super) fn name(&self) -> String {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_format::image::{Dtype, ImageSpec, Layout};
-use forebay_pipeline::{Batched, Dataset, Source, Threads};
+use forebay_pipeline::{Batched, Dataset, Mapped, Source, Threads};
 use forebay_record::DatasetNote;
 use forebay_storage::{Device, Mode, Requests, Routed, Storage, files, is_url};
 use forebay_train::Shape;
@@ -12,6 +12,7 @@ use forebay_units::Fnv;
 
 use super::plan::{Plan, Validate};
 use super::run::{Error, MOST_CLASSES};
+use crate::decoder::{Decoder, Output};
 use crate::supply::{self, ImageChange, Order};
 
 /// A separate seed keeps the held-out samples the same if weights and order change.
@@ -37,6 +38,7 @@ pub(super) struct TrainingData {
     change: ImageChange,
     batch: usize,
     order: Order,
+    decoder: Decoder,
 }
 
 impl TrainingData {
@@ -62,6 +64,7 @@ impl TrainingData {
             change: plan.settings.change(),
             batch: plan.settings.batch,
             order: plan.settings.order(),
+            decoder: Decoder::Cpu,
         };
         if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
@@ -77,6 +80,14 @@ impl TrainingData {
         self.source = self.source.with_storage(Arc::clone(&storage));
         self.storage = Some(storage);
         Ok(self)
+    }
+
+    pub(super) fn decode_with(&mut self, decoder: &Decoder) {
+        self.decoder = decoder.clone();
+    }
+
+    pub(super) fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
     /// Requests sent so far, if the data is on an object store.
@@ -113,8 +124,12 @@ impl TrainingData {
         self.spec
     }
 
-    pub(super) fn output(&self) -> String {
+    pub(super) fn described_output(&self) -> String {
         supply::describe_output(self.spec, self.change)
+    }
+
+    pub(super) fn output(&self) -> Output {
+        Output { spec: self.spec, change: self.change }
     }
 
     /// Whole batches in one pass over the training samples.
@@ -177,10 +192,19 @@ impl TrainingData {
     /// A few samples from memory again and again, as fast as so many threads make them. The first that fails ends it: of samples that
     /// all fail, there is no batch to wait for.
     pub(super) fn again(&self, threads: usize, n: u64) -> Batched {
+        self.from_memory(&self.decoder, threads, n).batch(SMALL_BATCH).prefetch(threads)
+    }
+
+    /// The same with another decoder, in whole batches as a GPU takes many at once.
+    pub(super) fn again_with(&self, decoder: &Decoder, threads: usize, n: u64) -> Batched {
+        self.from_memory(decoder, threads, n).batch(self.batch).prefetch(2)
+    }
+
+    fn from_memory(&self, decoder: &Decoder, threads: usize, n: u64) -> Mapped {
         let source = self.source.clone().with_storage(files(Mode::Buffered, None));
         let dataset = Dataset::new(source).take(n).repeat_forever();
-        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec, self.change));
-        mapped.threads(Threads::Fixed(threads)).batch(SMALL_BATCH).prefetch(threads)
+        let mapped = self.order.read(decoder.decoded(dataset, &self.source, self.output()));
+        mapped.threads(Threads::Fixed(threads))
     }
 
     /// The held-out samples, or all of another dataset.
@@ -193,7 +217,8 @@ impl TrainingData {
     }
 
     fn made(&self, dataset: Dataset, change: ImageChange, threads: Threads, batch: usize) -> Batched {
-        let mapped = self.order.read(supply::decoded(dataset, &self.source, self.spec, change));
+        let output = Output { spec: self.spec, change };
+        let mapped = self.order.read(self.decoder.decoded(dataset, &self.source, output));
         mapped.threads(threads).ignore_errors().batch(batch)
     }
 }

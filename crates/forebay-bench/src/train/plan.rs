@@ -8,6 +8,7 @@ use forebay_measure::{Places, Until};
 use forebay_storage::Profile;
 
 use super::settings::TrainSettings;
+use crate::decoder::Gpus;
 
 /// Data for evaluation after every epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,8 @@ pub struct Plan {
     pub kernel_tier: Option<Profile>,
     /// Searched for CUDA's libraries, beside the system's own.
     pub cuda_folders: Vec<PathBuf>,
+    /// GPUs that may decode.
+    pub gpus: Gpus,
     pub validate: Option<Validate>,
     /// `None` if the run saves no checkpoints.
     pub saves: Option<Saves>,

@@ -8,7 +8,7 @@ use forebay_format::image::ImageSpec;
 use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_measure::{cold, usage};
 use forebay_pipeline::Tuning;
-use forebay_record::{DatasetNote, Record, TrainCell};
+use forebay_record::{Baseline, DatasetNote, Record, TrainCell};
 use forebay_train::Model;
 use forebay_units::{Clock, PathText, SystemClock};
 
@@ -20,6 +20,7 @@ use super::plan::{Plan, Validate};
 use super::saving::{self, Start};
 use super::settings::{Length, TrainSettings};
 use super::trial::{Runs, Trial};
+use crate::decoder::{DecodeOn, Decoder, DecoderError, Question};
 use crate::supply;
 
 /// A larger label is more likely an error than a class.
@@ -69,6 +70,8 @@ pub enum Error {
         /// The first that differs.
         name: String,
     },
+    #[error(transparent)]
+    Decoder(#[from] DecoderError),
     #[error("{name}: label {label} is out of range 0..={}", classes - 1)]
     Label {
         name: String,
@@ -200,7 +203,12 @@ pub(crate) fn image_spec(plan: &Plan) -> Result<Option<ImageSpec>, Error> {
 /// [`Error::Occupied`]; the system's error if a folder cannot be read or the GPU cannot be opened.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     saving::check(plan)?;
-    device::check(plan)
+    device::check(plan)?;
+    if plan.settings.decode == DecodeOn::Gpu {
+        let Found { data, kind, .. } = find(plan, usage::cores())?;
+        decoding_gpu(plan, &kind, data.as_ref())?;
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -235,9 +243,11 @@ pub(super) fn run_on(
         record.notes.push("the data has only one class, so the loss is 0 and nothing is learnt".to_owned());
     }
     let data = data.map(|data| data.through(plan, &mut record.notes)).transpose()?;
+    let gpu = decoding_gpu(plan, &kind, data.as_ref())?;
     let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let mut trial = Trial { plan, data, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
+    trial.decode_with(&gpu);
     let start = saving::begin(&trial, observer, &mut record.notes)?;
     if start.step >= n_steps {
         record.notes.extend(start.nothing_left(&trial, observer)?);
@@ -245,6 +255,7 @@ pub(super) fn run_on(
     }
     let mut machine = trial.build(observer)?;
     let baseline = trial.baseline(&mut machine, observer)?;
+    record.notes.extend(settle_decoder(&mut trial, baseline, observer));
     let (tuning, auto) = settle_threads(&mut trial, observer)?;
     let rounds = Rounds { warmups: plan.warmups, repeats: plan.repeats, unit: "step", until: plan.until };
     let mut runs = Runs { trial: &trial, machine, found: Some(start), start: Start::default(), failure: None };
@@ -260,6 +271,36 @@ pub(super) fn run_on(
         record.notes.push(rounds.interrupted(record.cells.len()));
     }
     Ok(Ended { record, failure: runs.failure })
+}
+
+/// The GPU that was asked for, opened before anything is measured.
+fn decoding_gpu(plan: &Plan, kind: &Kind, data: Option<&TrainingData>) -> Result<Decoder, Error> {
+    match (plan.settings.decode, data) {
+        (DecodeOn::Gpu, Some(data)) => {
+            Ok(Decoder::on_gpu(&plan.gpus, kind.ordinal().unwrap_or(0), &data.source, data.output())?)
+        }
+        _ => Ok(Decoder::Cpu),
+    }
+}
+
+/// With `auto`, the faster decoder, and why it is that.
+fn settle_decoder(trial: &mut Trial<'_>, baseline: Option<Baseline>, observer: Observer<'_>) -> Option<String> {
+    let (plan, data) = (trial.plan, trial.data.as_ref()?);
+    if plan.settings.decode != DecodeOn::Auto {
+        return None;
+    }
+    observer.tell(Event::phase("finding the faster decoder"));
+    let question = Question {
+        source: &data.source,
+        order: plan.settings.order(),
+        output: data.output(),
+        takes_per_s: baseline.map(|baseline| plan.settings.batch as f64 / baseline.step_s),
+        shares_gpu: trial.kind.ordinal().is_some(),
+        cancel: observer.cancel,
+    };
+    let (decoder, why) = Decoder::faster(&plan.gpus, trial.kind.ordinal().unwrap_or(0), &question);
+    trial.decode_with(&decoder);
+    Some(why)
 }
 
 /// Its classes must be those of the training data.

@@ -13,6 +13,7 @@ use forebay_units::{Bytes, group_digits};
 
 use super::device::TrainDevice;
 use crate::checkpoint::MODES;
+use crate::decoder::{self, DECODERS, DecodeOn};
 use crate::supply::{self, CROPS, CropKind, ImageChange, Order, ReadingSettings};
 
 /// Enough for years, yet few enough that the bytes fit in 64 bits.
@@ -64,6 +65,10 @@ forebay_measure::settings! {
         flip: bool, flag;
         /// Filter when shrinking, as torchvision and Pillow do; without it, pixels are TensorFlow's
         antialias: bool, flag;
+        /// Where JPEG is decoded: cpu, gpu, or auto to measure both and use the faster; gpu is the GPU that trains, or the first
+        ///
+        /// Other formats, progressive and damaged files are decoded on the CPU anyway. A GPU does not support antialias.
+        decode: DecodeOn = "cpu", one_of(DECODERS), "WHERE" [one: DECODERS.map(|(name, _)| name)];
         /// Batches sent to a GPU ahead of the one it computes [default: 1, or 0 without prefetch]
         device_prefetch: Option<usize>, some(integer(0..=1_000)), "N";
         /// Optimizer [default: adam]
@@ -163,7 +168,9 @@ impl TrainSettings {
             return Err("a synthetic batch has no epochs: give `steps`".to_owned());
         }
         let of_images = [("crop", self.crop != CropKind::None), ("flip", self.flip), ("antialias", self.antialias)];
-        if let (true, Some(name)) = (self.synthetic, first_given(&of_images)) {
+        decoder::check(self.decode, &of_images[2..])?;
+        let decodes = [("decode", self.decode != DecodeOn::Cpu)];
+        if let (true, Some(name)) = (self.synthetic, first_given(&of_images).or(first_given(&decodes))) {
             return Err(format!("a synthetic batch has no images, so `{name}` would have no effect: omit it"));
         }
         if self.images_per_run(0) > MAX_IMAGES {

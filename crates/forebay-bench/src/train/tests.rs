@@ -10,6 +10,7 @@ use forebay_record::{Cause, Environment, Record, TrainCell};
 use forebay_storage::Profile;
 
 use super::*;
+use crate::Gpus;
 
 /// Sixty photographs of a few kilobytes in 45 of 102 classes.
 pub(crate) fn data(dir: &Path) -> PathBuf {
@@ -35,6 +36,7 @@ pub(crate) fn emulated(path: PathBuf, step: &str, prefetch: usize) -> Plan {
         tier: None,
         kernel_tier: None,
         cuda_folders: Vec::new(),
+        gpus: Gpus::cuda(Vec::new()),
         validate: None,
         saves: None,
         warmups: 0,

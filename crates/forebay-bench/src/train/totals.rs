@@ -3,7 +3,7 @@
 use forebay_measure::laps::Part;
 use forebay_measure::stall::Work;
 use forebay_pipeline::{Stats, Times};
-use forebay_record::{TrainStep, TrainTotals};
+use forebay_record::{DecodedOnGpu, TrainStep, TrainTotals};
 use forebay_units::Summary;
 
 use super::drive::{Driven, Step};
@@ -14,6 +14,7 @@ pub(super) struct Around {
     pub(super) steps_per_epoch: u64,
     /// Steps of the run that this one resumes.
     pub(super) first: u64,
+    pub(super) decoded_on_gpu: Option<DecodedOnGpu>,
 }
 
 /// In a resumed run, the first epoch has only its remaining steps.
@@ -58,6 +59,7 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         on_core_s: stats.scheduled.map(|scheduled| scheduled.running_ns as f64 / 1e9),
         for_core_s: stats.scheduled.map(|scheduled| scheduled.waiting_ns as f64 / 1e9),
         stall_time: named(around, &stats.stall_time),
+        decoded_on_gpu: around.decoded_on_gpu,
         loss: steps.last().and_then(|step| step.loss).filter(|loss| loss.is_finite()),
     }
 }

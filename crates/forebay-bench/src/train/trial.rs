@@ -25,6 +25,7 @@ use super::run::Error;
 use super::saving::{self, Saver, Start};
 use super::settings::TrainSettings;
 use super::totals::{self, Around};
+use crate::decoder::{DecodeOn, Decoder};
 
 /// Initial steps of the baseline, which plan, allocate and warm up.
 const WARM_UP: u64 = 2;
@@ -140,6 +141,16 @@ struct Opened {
 }
 
 impl Trial<'_> {
+    pub(super) fn decode_with(&mut self, decoder: &Decoder) {
+        self.data.iter_mut().chain(&mut self.judges).for_each(|data| data.decode_with(decoder));
+    }
+
+    /// Where images are decoded, if that was a question.
+    pub(super) fn decoded_where(&self) -> Option<String> {
+        let data = self.data.as_ref().filter(|_| self.plan.settings.decode != DecodeOn::Cpu)?;
+        Some(data.decoder().name().unwrap_or_else(|| "cpu".to_owned()))
+    }
+
     pub(super) fn sent_ahead(&self) -> usize {
         self.plan.settings.sent_ahead(self.kind.has_memory())
     }
@@ -202,6 +213,8 @@ impl Trial<'_> {
         observer: Observer<'_>,
     ) -> Result<Trained, Error> {
         let (first, position) = (start.step, start.position);
+        let decoder = self.data.as_ref().map(TrainingData::decoder);
+        let decoded_before = decoder.and_then(Decoder::totals);
         let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(consumer, first, position, || {
             observer.tell(Event::Steps { epoch: None, first, n_steps: self.n_steps });
         })?;
@@ -244,7 +257,8 @@ impl Trial<'_> {
             }
             None => (None, Vec::new()),
         };
-        let around = Around { stats, cpu_s, steps_per_epoch: self.steps_per_epoch, first };
+        let decoded_on_gpu = decoder.and_then(|decoder| decoder.since(decoded_before));
+        let around = Around { stats, cpu_s, steps_per_epoch: self.steps_per_epoch, first, decoded_on_gpu };
         let (driven, work) = charged(driven, around.stats.as_ref());
         let totals = totals::totals(&driven, &around);
         let notes = note.into_iter().chain(doubt).chain(faults.into_iter().next()).chain(saving_notes).collect();

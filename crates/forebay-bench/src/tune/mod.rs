@@ -16,6 +16,7 @@ use forebay_record::{Change, Level, Levels, Record, TrainCell, Tuning, TuningEnd
 use forebay_units::{Bytes, chain};
 
 use crate::checkpoint::mode_name;
+use crate::decoder::DecodeOn;
 use crate::supply::Order;
 use crate::train::{self, Ended, Error, Plan, run};
 use packed::Sample;
@@ -44,9 +45,11 @@ pub fn may_try(plan: &Plan, options: &Options) -> Vec<String> {
     let saves = plan.saves.as_ref().filter(|_| plan.mode() != Mode::Async);
     let saves = saves.map(|_| format!("--checkpoint-mode {}", mode_name(Mode::Async)));
     let order = options.reorders.then(|| format!("--shuffle {}", Order::WINDOW));
+    let decode = plan.settings.decode == DecodeOn::Cpu && plan.gpus.has_any();
+    let decode = decode.then(|| format!("--decode {}", DecodeOn::Gpu.name()));
     let formats = options.scratch.as_ref().map(|_| format!("the data packed as {}", train::TENSOR));
     let flags = ["--threads", "--prefetch"].map(str::to_owned);
-    flags.into_iter().chain(io).chain(saves).chain(order).chain(formats).collect()
+    flags.into_iter().chain(io).chain(decode).chain(saves).chain(order).chain(formats).collect()
 }
 
 /// Runs a plan with the changes that its advice names. The record has one cell per run, in order; without a number of steps, a run has as

@@ -1,16 +1,12 @@
 //! A pipeline that decodes on a device beside the same on the CPU: on a GPU where there is one, and on the kernels
 //! compiled for this CPU.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use forebay_decode::{Decoded, Device, Error, GpuImages, Result, Samples, Times};
+use forebay_decode::{Device, GpuImages};
 use forebay_format::image::{Dtype, ImageSpec, Layout, Normalize};
-use forebay_jpeg::device::Batch;
 use forebay_pipeline::{Augment, AugmentImage, Crop, Dataset, DecodeImage, Jitter, Mapped, Source, Threads};
 
+use crate::emulated::Emulated;
 use crate::fixtures::{files, open};
-use crate::shim::{MANNERS, Shim};
 
 const AUGMENT: Augment = Augment {
     crop: Crop::RANDOM,
@@ -20,39 +16,6 @@ const AUGMENT: Augment = Augment {
     normalize: Some(Normalize::IMAGENET),
     seed: 3,
 };
-
-/// The kernels on this CPU as a device, which fails after a number of batches.
-struct Emulated {
-    shim: &'static Shim,
-    samples: Vec<u8>,
-    n_left: Arc<AtomicUsize>,
-}
-
-impl Emulated {
-    fn new(n_batches: usize) -> Option<Self> {
-        let n_left = Arc::new(AtomicUsize::new(n_batches));
-        Shim::get().map(|shim| Self { shim, samples: Vec::new(), n_left })
-    }
-}
-
-impl Device for Emulated {
-    fn sibling(&self) -> Result<Self> {
-        Ok(Self { shim: self.shim, samples: Vec::new(), n_left: Arc::clone(&self.n_left) })
-    }
-
-    fn decode(&mut self, batch: &Batch<'_>) -> Result<Decoded> {
-        if self.n_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_err() {
-            return Err(Error::MissingLibrary("the emulated device"));
-        }
-        let (is_marked, samples) = self.shim.run(batch, MANNERS[1]);
-        self.samples = samples;
-        Ok(Decoded { is_marked, times: Times { upload_ms: 1.0, kernels_ms: 2.0 } })
-    }
-
-    fn samples(&mut self) -> Result<Samples<'_>> {
-        Ok(Samples { bytes: &self.samples, download_ms: 4.0 })
-    }
-}
 
 fn spec(dtype: Dtype, layout: Layout) -> ImageSpec {
     ImageSpec { width: 48, height: 40, dtype, layout, scaled_dct: false }
@@ -84,7 +47,7 @@ fn dataset() -> Dataset {
 }
 
 /// Compares with the CPU's maps, for the types and layouts that differ in code.
-fn compare(device: &impl Device) {
+fn compare(device: &dyn Device) {
     for (spec, augment, tolerance) in [
         (spec(Dtype::F32, Layout::Nhwc), None, 1e-3),
         (spec(Dtype::F32, Layout::Nchw), Some(AUGMENT), 1e-4),
@@ -129,7 +92,7 @@ fn samples_labels_and_errors_are_those_of_the_cpu() {
 #[test]
 fn a_device_that_fails_fails_the_samples_after_it_with_its_reason() {
     let Some(device) = Emulated::new(2) else { return };
-    let images = GpuImages::new(device, spec(Dtype::U8, Layout::Nhwc), None).unwrap();
+    let images = GpuImages::new(Box::new(device), spec(Dtype::U8, Layout::Nhwc), None).unwrap();
     let (_, labels, reasons) = run(dataset().map(images));
     assert!(!labels.is_empty() && labels.len() < samples().len(), "{}", labels.len());
     assert!(reasons.iter().any(|reason| reason == "cannot load the emulated device"), "{reasons:?}");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the functions that tests share fail the test too")]
 
+mod emulated;
 mod fixtures;
 mod images;
 #[path = "../../../forebay-jpeg/tests/it/shim.rs"]

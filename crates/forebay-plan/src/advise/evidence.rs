@@ -54,7 +54,7 @@ impl Model<'_> {
         let avoidable = self.run.wall_s - self.ideal_s;
         let name = if by_flags >= MOSTLY * avoidable && threads.max(prefetch) > 0.0 {
             match threads >= prefetch {
-                true if self.lacks_requests() => "latency",
+                true if self.lacks_requests() && !self.is_on_gpu() => "latency",
                 // Threads that mostly run lack company, not cores.
                 true if self.case.delay_s > self.case.cpu_s => "cores",
                 true => "threads",
@@ -64,7 +64,8 @@ impl Model<'_> {
             let storage = self.case.storage.as_ref().map_or(0.0, |_| gain(self.predict(&self.without_storage(), best)));
             let decode = gain(self.predict(&self.without_decoding(), best));
             let cores = if self.waits_for_cores() { gain(self.predict(&self.undelayed(), best)) } else { 0.0 };
-            let all = [("decode", decode), ("storage", storage), ("cores", cores)];
+            let served_by = if self.is_on_gpu() { "gpu" } else { "storage" };
+            let all = [("decode", decode), (served_by, storage), ("cores", cores)];
             let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
             most.filter(|(_, most)| *most > WORTH * self.run.wall_s).map_or("unknown", |(name, _)| name)
         };
@@ -96,10 +97,15 @@ impl Model<'_> {
                     _ => String::new(),
                 };
                 let now = rate(now);
-                facts.push(format!(
-                    "the storage delivers {now} samples/s with {} in flight{more}",
-                    count(threads as u64, "request")
-                ));
+                if self.is_on_gpu() {
+                    let threads = count(threads as u64, "thread");
+                    facts.push(format!("the GPU decodes {now} samples/s with {threads}{more}"));
+                } else {
+                    facts.push(format!(
+                        "the storage delivers {now} samples/s with {} in flight{more}",
+                        count(threads as u64, "request")
+                    ));
+                }
             }
             _ => facts.push("the samples came from memory".to_owned()),
         }

@@ -3,7 +3,7 @@
 use forebay_record::{Change as NewValue, Level};
 
 use super::{Alternative, Change, Effort, KNEE, MOST_PREFETCH, Model, threads};
-use crate::case::{Case, Flags};
+use crate::case::{Case, Flags, Server};
 
 impl Model<'_> {
     /// Those that help, the first choice first.
@@ -26,6 +26,7 @@ impl Model<'_> {
         let (n, wall_s) = timed.into_iter().find(|(_, wall_s)| *wall_s <= least * (1.0 + KNEE))?;
         let why = match n > self.run.flags.threads {
             false => "fewer threads compete for the cores",
+            true if self.is_on_gpu() => "more images on the GPU at a time",
             true if self.lacks_requests() => "more requests in flight",
             true if n as f64 > self.case.cores && self.waits_for_cores() => {
                 "a larger share of the cores, which other programs also use"
@@ -66,8 +67,10 @@ impl Model<'_> {
     }
 
     fn with(&self, alternative: &Alternative) -> Change {
-        let Alternative { name, advice, effort, setting, storage, cpu_s, is_bound } = alternative.clone();
-        let case = Case { storage, ..self.case.with_cpu_s(cpu_s) };
+        let Alternative { name, advice, effort, setting, storage, served_by, cpu_s, delays_step_s, is_bound } =
+            alternative.clone();
+        let step_s = (0..self.case.step_s.len().max(1)).map(|step| self.case.step_s(step) + delays_step_s).collect();
+        let case = Case { storage, served_by, step_s, ..self.case.with_cpu_s(cpu_s) };
         let wall_s = self.predict(&case, self.run.flags);
         Change { name, advice, effort, setting: Some(setting), wall_s, is_bound }
     }
@@ -75,9 +78,13 @@ impl Model<'_> {
     fn hardware(&self) -> Vec<Change> {
         let mut changes = Vec::new();
         if self.case.storage.is_some() {
+            let (name, advice) = match self.case.served_by {
+                Server::Storage => ("storage", "faster storage"),
+                Server::Gpu => ("gpu", "a faster GPU"),
+            };
             changes.push(Change {
-                name: "storage",
-                advice: "faster storage".to_owned(),
+                name,
+                advice: advice.to_owned(),
                 effort: Effort::Hardware,
                 setting: None,
                 wall_s: self.predict(&self.without_storage(), self.run.flags),
@@ -103,6 +110,11 @@ impl Model<'_> {
             is_bound: true,
         });
         changes
+    }
+
+    /// Whether threads wait for a GPU that decodes.
+    pub(super) fn is_on_gpu(&self) -> bool {
+        self.case.storage.is_some() && self.case.served_by == Server::Gpu
     }
 
     pub(super) fn without_storage(&self) -> Case {

@@ -65,7 +65,9 @@ fn of_changes_that_help_the_one_that_costs_the_user_least_comes_first() {
         effort,
         setting: NewValue { setting: name.to_owned(), value: Level::Flag(true) },
         storage: disk(&[(8.0, per_s)]),
+        served_by: Server::Storage,
         cpu_s: case.cpu_s,
+        delays_step_s: 0.0,
         is_bound: false,
     };
     let all = [other("dataset", Effort::Reformat, 900.0), other("shuffle", Effort::Order, 600.0)];
@@ -125,13 +127,49 @@ fn samples_that_are_decoded_beforehand_wait_for_cores_less() {
         effort: Effort::Reformat,
         setting: NewValue { setting: NewValue::DATASET.to_owned(), value: Level::Text("tensor".to_owned()) },
         storage: None,
+        served_by: Server::Storage,
         cpu_s: 0.000_10,
+        delays_step_s: 0.0,
         is_bound: false,
     };
     let Advice { lever, .. } = advise(&busy, &run(&busy, 4, 2), &[tensor], FLAGS);
     let mut chain = std::iter::successors(Some(&lever), |lever| lever.runner_up.as_deref());
     let packed = chain.find(|lever| lever.name == "pack").unwrap();
     assert!((0.21..0.30).contains(&packed.wall_s), "{packed:?}");
+}
+
+#[test]
+fn a_gpu_that_decodes_is_advised_unless_it_delays_the_steps_as_much() {
+    let photographs = Case { cpu_s: 0.008, ..case(None) };
+    let advised = |delays_step_s| {
+        let gpu = Alternative {
+            name: "gpu",
+            advice: "--decode gpu".to_owned(),
+            effort: Effort::Flag,
+            setting: NewValue { setting: "decode".to_owned(), value: Level::Text("gpu".to_owned()) },
+            storage: disk(&[(1.0, 2_000.0), (2.0, 4_000.0)]),
+            served_by: Server::Gpu,
+            cpu_s: 0.000_2,
+            delays_step_s,
+            is_bound: false,
+        };
+        advise(&photographs, &run(&photographs, 2, 1), &[gpu], FLAGS)
+    };
+    let Advice { limit, lever } = advised(0.0);
+    assert_eq!((limit.name.as_str(), lever.name.as_str()), ("decode", "gpu"));
+    // 16 samples of 8 ms on two cores, then steps of 10 ms.
+    assert!(lever.wall_s < 18.5 * 0.0105 && lever.saves_s > 0.9, "{lever:?}");
+    let delayed = advised(0.020).lever;
+    assert!((delayed.wall_s - lever.wall_s - 18.0 * 0.020).abs() < 0.02, "{delayed:?}");
+    assert_ne!(advised(0.060).lever.name, "gpu", "steps of 70 ms take longer than decoding on the cores");
+}
+
+#[test]
+fn a_gpu_that_cannot_decode_more_is_the_limit() {
+    let on_gpu = Case { cpu_s: 0.000_2, served_by: Server::Gpu, ..case(disk(&[(2.0, 400.0)])) };
+    let Advice { limit, lever } = advise(&on_gpu, &run(&on_gpu, 2, 1), &[], FLAGS);
+    assert_eq!((limit.name.as_str(), lever.name.as_str(), lever.advice.as_str()), ("gpu", "gpu", "a faster GPU"));
+    assert_eq!(limit.evidence[0], "the GPU decodes 400 samples/s with 2 threads");
 }
 
 #[test]

@@ -145,6 +145,12 @@ impl Cell for TrainCell {
             cell.median(|run| run.on_core_s.map(|s| s / run.wall_s))
         })
         .for_programs(),
+        Metric::lower(
+            "gpu_s_per_1000",
+            "GPU s per 1,000 images",
+            Unit::Named("GPU s per 1,000 images"),
+            |cell: &Self| cell.median(|run| run.decoded_on_gpu?.kernels_s_per_1000()),
+        ),
         Metric::lower("failed_samples", "failed samples", Unit::Count("samples"), |cell: &Self| {
             (cell.totals.failed > 0).then(|| Measurement::single(cell.totals.failed as f64))
         }),
@@ -181,6 +187,7 @@ impl Cell for TrainCell {
             .integer("prefetch", is_read.then_some(self.prefetch))
             .text("shuffle", self.shuffle.as_deref())
             .text("interleave", self.interleave.as_deref())
+            .text("decode", self.decode.as_deref())
             .flag("threads_auto", self.threads_auto.then_some(true))
             .integer("device_prefetch", (self.device_prefetch > 0).then_some(self.device_prefetch))
             .text("model", self.model.as_deref())
@@ -224,6 +231,7 @@ impl Cell for TrainCell {
             ("network", "network", self.network()),
             ("output", "output", self.output.clone().unwrap_or_default()),
             ("tried", "threads tried", TriedThreads::describe(&self.tried)),
+            ("decoded_on_gpu", "decoded", self.totals.decoded_on_gpu.map(|work| work.describe()).unwrap_or_default()),
         ]
     }
 

@@ -6,7 +6,8 @@ use forebay_units::{Bytes, unescape};
 use super::{Tried, flag_of};
 
 /// Settings that the loader and the saver have no argument for.
-const WITHOUT_ARGUMENT: [&str; 6] = ["io", "interleave", "keep_fast", "keep_slow", "checkpoint_behind", "drain_rate"];
+const WITHOUT_ARGUMENT: [&str; 7] =
+    ["io", "interleave", "decode", "keep_fast", "keep_slow", "checkpoint_behind", "drain_rate"];
 
 /// A loader of `data`, an escaped path, that does what the pipeline of the run did.
 pub(super) fn loader(tried: &Tried<'_>, data: &str) -> String {

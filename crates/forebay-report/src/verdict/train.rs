@@ -301,6 +301,7 @@ pub(crate) fn limit_name(name: &str) -> Option<&'static str> {
         "latency" => "the number of requests in flight",
         "storage" => "the storage",
         "decode" => "decoding",
+        "gpu" => "decoding on the GPU",
         "threads" => "the number of threads",
         "prefetch" => "too little prefetch",
         "order" => "slow samples",

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay_bench::Gpus;
 use forebay_bench::ingest::{self, IngestSettings, Plan};
 use forebay_format::example::KeyNames;
 use forebay_measure::Observer;
@@ -20,6 +21,7 @@ pub(super) fn run(
         keys: KeyNames::default(),
         tier: on.shaped,
         kernel_tier: on.kernel,
+        gpus: Gpus::cuda(on.cuda_folders),
         warmups: on.warmups,
         repeats: on.repeats,
         until: settings.until(true),

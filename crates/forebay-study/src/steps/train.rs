@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use forebay_bench::Gpus;
 use forebay_bench::train::{self, Ended, Length, Plan, Saves, TrainSettings};
 use forebay_format::example::KeyNames;
 use forebay_measure::{Observer, Refused};
@@ -57,6 +58,7 @@ fn plan(settings: &TrainSettings, data: Option<PathBuf>, on: StepContext) -> Pla
         keys: KeyNames::default(),
         tier: on.shaped.filter(|_| is_read),
         kernel_tier: on.kernel.filter(|_| is_read),
+        gpus: Gpus::cuda(on.cuda_folders.clone()),
         cuda_folders: on.cuda_folders,
         validate: None,
         saves: on.saves.map(|places| Saves { places, resume: false }),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use forebay_bench::Gpus;
 use forebay_bench::train::{Plan, TrainSettings, Validate};
 use forebay_measure::value;
 use forebay_record::Level;
@@ -119,6 +120,7 @@ impl Args {
             tier: self.tier.or_else(|| placement.shaped.clone()),
             kernel_tier: placement.kernel.clone(),
             cuda_folders: crate::cuda::folders(),
+            gpus: Gpus::cuda(crate::cuda::folders()),
             validate: self.validate,
             saves,
             warmups: self.warmups as usize,

@@ -1,6 +1,7 @@
 //! Tests of the flags; settings are tested in forebay-bench.
 
 use clap::Parser;
+use forebay_bench::DecodeOn;
 use forebay_bench::train::{Plan, Saves, TrainDevice, TrainSettings, Validate};
 use forebay_checkpoint::{Mode, WhenBehind};
 use forebay_measure::{Io, ThreadCount};
@@ -42,7 +43,7 @@ fn every_flag_is_in_the_plan() {
     let plan = plan(
         "set --model resnet-small --device cuda:3 --precision f32 --batch 8 --steps 7 --threads 3 --prefetch 4 \
          --device-prefetch 0 --optimizer sgd --lr 0.5 --classes 12 --seed 9 --tier hdd --cold --io direct --validate=other \
-         --baseline 2 --max-sample-size 1MB",
+         --baseline 2 --max-sample-size 1MB --decode auto",
     );
     let settings = TrainSettings {
         model: Some("resnet-small".to_owned()),
@@ -61,6 +62,7 @@ fn every_flag_is_in_the_plan() {
         io: Io::Fixed("direct".parse().unwrap()),
         baseline: Some(2),
         max_sample_size: Bytes(1_000_000),
+        decode: DecodeOn::Auto,
         ..TrainSettings::default()
     };
     assert_eq!(plan.settings, settings);

@@ -2,8 +2,10 @@
 
 use std::os::unix::process::CommandExt;
 
+use forebay_testing::{Reason, not_run};
+
 use crate::dir::{Dir, Ran};
-use crate::record::{cell_of, number};
+use crate::record::{cell_of, notes, number, of};
 
 /// Runs with no more address space than so many megabytes.
 fn run_within(dir: &Dir, megabytes: u64, line: &str) -> Ran {
@@ -65,6 +67,35 @@ fn tensor_shards_keep_their_size_unless_another_is_asked_for() {
     assert_eq!(output("--size 20"), "20x20 f32 nhwc");
     let said = dir.refused("ingest shards --scaled");
     assert_eq!(said, "forebay: shards: the images are already decoded, so scaled decoding has no effect\n");
+}
+
+#[test]
+fn without_a_gpu_decode_gpu_is_refused_and_auto_decodes_on_the_cpu() {
+    let dir = Dir::with_set();
+    let flags = "set --threads 1 --repeats 1 --warmups 0";
+    let ran = dir.run(&format!("ingest {flags} --decode gpu"));
+    if ran.code == Some(0) {
+        return not_run(Reason::Gpu, ran.stdout);
+    }
+    let hint = "\nhint: --decode auto uses a GPU where there is one; --decode cpu needs none\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.starts_with("forebay: no GPU to decode on: ") && ran.stderr.ends_with(hint), "{}", ran.stderr);
+    assert_eq!(dir.refused(&format!("ingest {flags} --decode gpu --dry-run")), ran.stderr);
+    let record = of(&dir, &format!("{flags} --decode auto"));
+    let said = notes(&record);
+    assert!(said.iter().any(|note| note.starts_with("decoding on the CPU: no GPU to decode on: ")), "{said:?}");
+    assert_eq!(record["cells"][0]["decode"], "cpu");
+    assert!(cell_of(&dir, flags)["decode"].is_null(), "nothing was asked for");
+}
+
+#[test]
+fn a_gpu_decodes_neither_scaled_nor_antialiased() {
+    let dir = Dir::with_set();
+    for flag in ["--scaled", "--antialias"] {
+        let said = dir.refused(&format!("ingest set --decode gpu {flag}"));
+        assert!(said.contains(&format!("a GPU that decodes does not support {flag}: omit it")), "{said}");
+        dir.met(&format!("ingest set --decode auto {flag} --dry-run"));
+    }
 }
 
 #[test]

@@ -298,6 +298,27 @@ fn without_a_gpu_auto_takes_the_emulated_accelerator_and_says_so() {
 }
 
 #[test]
+fn without_a_gpu_decode_gpu_is_refused_and_auto_decodes_on_the_cpu() {
+    let dir = Dir::with_set();
+    let flags = "set --accelerator emulated:1ms --batch 8 --steps 1 --threads 1";
+    let ran = dir.run(&format!("train {flags} --decode gpu"));
+    if ran.code == Some(0) {
+        return not_run(Reason::Gpu, ran.stdout);
+    }
+    let hint = "\nhint: --decode auto uses a GPU where there is one; --decode cpu needs none\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.starts_with("forebay: no GPU to decode on: ") && ran.stderr.ends_with(hint), "{}", ran.stderr);
+    assert_eq!(dir.refused(&format!("train {flags} --decode gpu --dry-run")), ran.stderr);
+    let record = record_of(&dir, &format!("{flags} --decode auto"));
+    let note = record["notes"][0].as_str().unwrap_or_default();
+    assert!(note.starts_with("decoding on the CPU: no GPU to decode on: "), "{note}");
+    assert_eq!(record["cells"][0]["decode"], "cpu");
+    assert!(cell_of(&dir, flags)["decode"].is_null(), "nothing was asked for");
+    let said = dir.refused("train set --decode gpu --antialias");
+    assert!(said.contains("a GPU that decodes does not support --antialias: omit it"), "{said}");
+}
+
+#[test]
 fn a_dry_run_opens_the_gpu_that_the_run_would_use() {
     let dir = Dir::new();
     let flags = "train --synthetic --model resnet-small --batch 2 --steps 1 --device cuda:1023";
