@@ -79,7 +79,7 @@ fn every_flag_of_every_command_is_used_in_a_test() {
         ("checkpoint prune", &CHECKPOINT, 7),
         ("checkpoint restore", &CHECKPOINT, 7),
         ("checkpoint convert", &CHECKPOINT, 4),
-        ("data make", &[include_str!("make.rs")], 8),
+        ("data make", &[include_str!("make.rs")], 9),
         ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
         ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
         ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
