@@ -164,12 +164,14 @@ fn shares(place: &str, host: &str, mine: &[u32]) -> bool {
 
 /// Settings that need one process.
 pub(super) fn check(settings: &TrainSettings, has_until: bool) -> Result<(), Error> {
-    let why = match () {
-        () if settings.fail_every.is_some() => "`fail_every` injects failures into one process",
-        () if has_until => "`least_time` and `interval` repeat until one process knows its rate: give `repeats`",
-        () => return Ok(()),
-    };
-    Err(Error::NotOnRanks { why })
+    let refused = |why| Err(Error::NotOnRanks { why });
+    if settings.fail_every.is_some() {
+        return refused("`fail_every` injects failures into one process");
+    }
+    if has_until {
+        return refused("`least_time` and `interval` repeat until one process knows its rate: give `repeats`");
+    }
+    Ok(())
 }
 
 /// Events of several ranks: only the first has a terminal.
