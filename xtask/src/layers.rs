@@ -9,6 +9,7 @@ use crate::shell::{cargo, output};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("forebay-testing", &[]),
     ("forebay-units", &[]),
+    ("forebay-ranks", &[]),
     ("forebay-jpeg", &[]),
     ("forebay-decode", &["jpeg", "format", "pipeline"]),
     ("forebay-storage", &["units"]),
@@ -39,11 +40,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "record",
             "plan",
             "measure",
+            "ranks",
         ],
     ),
     (
         "forebay-emulation",
-        &["units", "storage", "format", "pipeline", "checkpoint", "dataset", "record", "workload", "measure"],
+        &["units", "storage", "format", "pipeline", "checkpoint", "dataset", "record", "workload", "measure", "ranks"],
     ),
     (
         "forebay-study",
@@ -61,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "probe",
             "bench",
             "emulation",
+            "ranks",
         ],
     ),
     ("forebay-report", &["units", "record"]),
@@ -80,6 +83,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "probe",
             "bench",
             "emulation",
+            "ranks",
             "study",
             "report",
             "workload",

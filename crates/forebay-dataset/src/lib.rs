@@ -46,7 +46,7 @@ pub use control::{Control, Progress};
 pub use error::{Error, Result};
 pub use forebay_record::{Bucket, Class, Fault, Form, Inspection, Verification};
 pub use inspect::{InspectOptions, inspect};
-pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Profile, make};
+pub use make::{LIST, MARKER, Made, MakePlan, MakeSpec, Parameters, Picture, Profile, SizeMix, make};
 pub use manifest::{MANIFEST, Manifest, ShardEntry, packed_classes};
 pub use pack::{PackOptions, PackPlan, Packed, Packing, UnpackOptions, Unpacked, pack, unpack};
 pub use records::{

@@ -71,8 +71,8 @@ fn plan(spec: &DatasetSpec, scale: Scale) -> Result<DatasetPlan> {
     if spec.pack.is_none() && spec.shard_size.is_some() {
         return refuse("`shard_size` applies only to packed data");
     }
-    if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0) {
-        return refuse("`count` and `seed` apply only to generated data");
+    if spec.make.is_none() && (spec.count.is_some() || spec.seed != 0 || spec.sizes.is_some()) {
+        return refuse("`count`, `seed` and `sizes` apply only to generated data");
     }
     let source = match (&spec.make, &spec.pack, &spec.path, &spec.of) {
         (Some(_), _, Some(_), _) => return refuse("give `make` or `path`, not both"),
@@ -106,7 +106,9 @@ fn make_plan(spec: &DatasetSpec, make: &str, scale: Scale) -> Result<MakePlan> {
     if count.is_some_and(|count| count > MAX_IMAGES) {
         return Err(Error::plan(format!("{place}, count"), format!("at most {MAX_IMAGES} images are supported")));
     }
-    let make = MakeSpec { count, seed: spec.seed, ..MakeSpec::new(profile) };
+    let sizes = spec.sizes.as_deref().map(str::parse).transpose();
+    let sizes = sizes.map_err(|reason: String| Error::plan(format!("{place}, sizes"), reason))?;
+    let make = MakeSpec { count, seed: spec.seed, sizes, ..MakeSpec::new(profile) };
     MakePlan::new(&make).map_err(|error| Error::plan(place, error.to_string()))
 }
 

@@ -243,7 +243,8 @@ fn folder_name(plan: &MakePlan) -> String {
         forebay_dataset::Profile::Imagenet => "imagenet",
         forebay_dataset::Profile::Caltech101 => "caltech101",
     };
-    format!("{profile}-{}-seed{}", made.count, made.seed)
+    let sizes = made.sizes.as_ref().map(|sizes| format!("-sizes{:08x}", Fnv::of(sizes.to_string().as_bytes()) as u32));
+    format!("{profile}-{}-seed{}{}", made.count, made.seed, sizes.unwrap_or_default())
 }
 
 /// The last component for people, and a hash of the whole path, since other paths may end the same.

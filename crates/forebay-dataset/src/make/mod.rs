@@ -4,6 +4,7 @@
 //! only the missing ones. A picture is written under a hidden name and renamed; an existing file with a JPEG's first and
 //! last bytes is kept. The last file is `list.txt`, with a line `path label` for every picture.
 
+mod mix;
 mod plan;
 mod profile;
 
@@ -17,6 +18,7 @@ use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use mix::SizeMix;
 pub use plan::{MakePlan, MakeSpec, Parameters, Picture};
 pub use profile::Profile;
 

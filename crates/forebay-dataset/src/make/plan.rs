@@ -10,6 +10,7 @@ use forebay_units::Bytes;
 use forebay_units::random::{GOLDEN, mix};
 use serde::{Deserialize, Serialize};
 
+use super::mix::SizeMix;
 use super::profile::Profile;
 use crate::exact::{exp2, normal_quantile};
 use crate::rng::Rng;
@@ -37,6 +38,8 @@ pub struct MakeSpec {
     pub median_size: Option<Bytes>,
     /// Standard deviation of the natural logarithm of the file size.
     pub sigma: Option<f64>,
+    /// A histogram of the file sizes, instead of a median and a spread.
+    pub sizes: Option<SizeMix>,
     /// Width and height of all pictures, instead of the profile's mix.
     pub dimensions: Option<(u32, u32)>,
     pub classes: Option<u32>,
@@ -45,7 +48,8 @@ pub struct MakeSpec {
 impl MakeSpec {
     /// The unchanged profile, with seed 0.
     pub fn new(profile: Profile) -> Self {
-        Self { profile, count: None, seed: 0, median_size: None, sigma: None, dimensions: None, classes: None }
+        let (median_size, sigma, sizes) = (None, None, None);
+        Self { profile, count: None, seed: 0, median_size, sigma, sizes, dimensions: None, classes: None }
     }
 }
 
@@ -60,6 +64,9 @@ pub struct Parameters {
     pub median_bytes: u64,
     /// Standard deviation of the natural logarithm of the file size.
     pub sigma: f64,
+    /// The histogram of the file sizes; the median follows from it, and sigma has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<SizeMix>,
     /// Width and height of all pictures, if not the profile's mix.
     pub dimensions: Option<(u32, u32)>,
     pub classes: u32,
@@ -91,7 +98,11 @@ impl MakePlan {
     pub fn new(spec: &MakeSpec) -> Result<Self> {
         let figures = spec.profile.figures();
         let count = spec.count.unwrap_or(figures.count);
-        let median = spec.median_size.unwrap_or(Bytes(figures.median_bytes));
+        if let (Some(sizes), true) = (&spec.sizes, spec.median_size.is_some() || spec.sigma.is_some()) {
+            check("sizes", sizes, false, "have a median and a spread of their own: give one or the other")?;
+        }
+        let of_sizes = spec.sizes.as_ref().map(|sizes| Bytes(sizes.size_at(0.5)));
+        let median = spec.median_size.or(of_sizes).unwrap_or(Bytes(figures.median_bytes));
         let sigma = spec.sigma.unwrap_or(figures.sigma);
         let classes = spec.classes.unwrap_or(spec.profile.usual_classes(count));
         check("count", count, count > 0, "must be at least 1")?;
@@ -109,6 +120,7 @@ impl MakePlan {
             seed: spec.seed,
             median_bytes: median.0,
             sigma,
+            sizes: spec.sizes.clone(),
             dimensions: spec.dimensions,
             classes,
         };
@@ -151,6 +163,9 @@ impl MakePlan {
     fn target(&self, index: u64) -> u64 {
         let place = mix(self.parameters.seed).wrapping_add(index.wrapping_mul(GOLDEN));
         let quantile = (place >> 11) as f64 / (1u64 << 53) as f64;
+        if let Some(sizes) = &self.parameters.sizes {
+            return sizes.size_at(quantile);
+        }
         let deviation = normal_quantile(quantile.clamp(CUT, 1.0 - CUT));
         let factor = exp2(self.parameters.sigma * deviation * std::f64::consts::LOG2_E);
         ((self.parameters.median_bytes as f64 * factor) as u64).max(1_000)

@@ -166,6 +166,9 @@ pub struct DatasetSpec {
     /// Seed of the generated images.
     #[serde(default)]
     pub seed: u64,
+    /// Sizes of the generated files by powers of two, in per cent, such as `32K/13:64K/87`; the profile's if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<String>,
     /// Existing dataset, escaped; `None` where it is generated or packed.
     #[serde(default, with = "forebay_units::serde_path::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]

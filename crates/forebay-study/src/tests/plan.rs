@@ -119,7 +119,7 @@ fn contradictions_are_refused() {
     is_refused(
         "path = \"set\"",
         "path = \"set\"\ncount = 3",
-        "dataset \"set\": `count` and `seed` apply only to generated data",
+        "dataset \"set\": `count`, `seed` and `sizes` apply only to generated data",
         None,
     );
     let said = "dataset \"set\": give `make` (imagenet, caltech101), `pack` (tfrecord, tar, tensor) or `path`";

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use forebay_dataset::{MakePlan, MakeSpec, Profile, make};
+use forebay_dataset::{MakePlan, MakeSpec, Profile, SizeMix, make};
 use forebay_measure::value;
 use forebay_storage::is_url;
 use forebay_units::{Bytes, PathText, count, group_digits};
@@ -37,6 +37,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIGMA")]
     sigma: Option<f64>,
 
+    /// File sizes by powers of two, in per cent: 32K/13:64K/87 has 13 % of 32 to 64 KiB, the others of 64 to 128 KiB
+    #[arg(long, value_name = "FROM/PERCENT:...", conflicts_with_all = ["median_size", "sigma"])]
+    sizes: Option<SizeMix>,
+
     /// Make all images this size instead of the profile's mix
     #[arg(long, value_parser = of(value::pixels), value_name = "N|WxH")]
     dimensions: Option<(u32, u32)>,
@@ -59,6 +63,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         seed: args.seed,
         median_size: args.median_size,
         sigma: args.sigma,
+        sizes: args.sizes,
         dimensions: args.dimensions,
         classes: args.classes,
         ..MakeSpec::new(args.profile)

@@ -55,6 +55,22 @@ fn the_median_of_the_file_sizes_is_the_one_asked_for() {
 }
 
 #[test]
+fn sizes_are_the_histogram_of_the_files() {
+    let dir = Dir::new();
+    dir.met("data make caltech101 set --count 40 --sizes 2K/25:8K/50:32K/25");
+    let n_in = |from: usize| dir.images("set").values().filter(|image| (from..2 * from).contains(&image.len())).count();
+    // A file may miss its size by a few per cent, and then its bin.
+    for (from, wanted) in [(2 << 10, 10), (8 << 10, 20), (32 << 10, 10)] {
+        assert!(n_in(from).abs_diff(wanted) <= 2, "{} files from {from}", n_in(from));
+    }
+    assert!(n_in(4 << 10) + n_in(16 << 10) <= 3);
+    let said = dir.refused("data make caltech101 other --count 4 --sizes 2K/25:8K/50");
+    assert!(said.contains("the percentages make 75, not 100"), "{said}");
+    let said = dir.refused("data make caltech101 other --sizes 2K/100 --sigma 0.2");
+    assert!(said.contains("cannot be used with"), "{said}");
+}
+
+#[test]
 fn sigma_spreads_the_file_sizes() {
     let dir = Dir::new();
     let ratio = |sigma: &str| {
