@@ -251,7 +251,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     saving::check(plan)?;
     device::check(plan)?;
     if plan.settings.decode == DecodeOn::Gpu {
-        let Found { data, kind, .. } = find(plan, usage::cores())?;
+        let Found { data, kind, .. } = find(plan, Seen::alone(usage::cores()))?;
         decoding_gpu(plan, &kind, data.as_ref())?;
     }
     Ok(())
