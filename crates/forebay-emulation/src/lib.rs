@@ -45,3 +45,4 @@ pub use plan::Plan;
 pub use replay::{MadeReplay, ReplayPlan, make_replay, run_replay};
 pub use run::{Error, run};
 pub use settings::WorkloadSettings;
+pub use warnings::data_warning;
