@@ -46,3 +46,4 @@ pub use replay::{MadeReplay, ReplayPlan, make_replay, run_replay};
 pub use run::{Error, run};
 pub use settings::WorkloadSettings;
 pub use slurm::{Job, job_script};
+pub use warnings::data_warning;

@@ -38,9 +38,9 @@ pub(super) fn warnings(
         clock_bound(reports),
         devices(plan, reports),
     ];
-    let saving = (workload.workflow.checkpoint && !workload.checkpoint.fsync).then(|| {
-        "checkpoint.fsync is false, but forebay always saves checkpoints durably; DLIO's saves then end in the page \
-         cache"
+    let saves = reports.iter().flat_map(|report| &report.saves).any(|save| !save.is_restore);
+    let saving = (saves && !workload.checkpoint.fsync).then(|| {
+        "the workload does not ask for fsync (checkpoint.fsync); forebay syncs anyway, so its saves take longer than DLIO's"
             .to_owned()
     });
     training
@@ -117,11 +117,21 @@ fn amplified(totals: &WorkloadTotals) -> String {
 
 fn otherwise(reports: &[RankReport]) -> Option<String> {
     let first = reports.iter().find(|report| !report.otherwise.is_empty())?;
-    Some(format!(
-        "the data was generated with other settings ({}): give `make` and `run` the same; the figures describe the data on \
-         disk, DLIO's describe neither",
-        first.otherwise.join("; ")
-    ))
+    Some(of_other_data(&first.otherwise))
+}
+
+/// A warning if the data on disk was made with other settings than the plan's.
+pub fn data_warning(plan: &Plan) -> Option<String> {
+    let differs = super::prepare::otherwise(plan);
+    (!differs.is_empty()).then(|| of_other_data(&differs))
+}
+
+fn of_other_data(differs: &[String]) -> String {
+    format!(
+        "the data was made with other settings ({}): give `make` and `run` the same. Bytes and rates are those of the data \
+         on disk; DLIO's use the configured size and are wrong here",
+        differs.join("; ")
+    )
 }
 
 /// Every process emulates its own device; they do not share one.
@@ -145,8 +155,8 @@ fn clock_bound(reports: &[RankReport]) -> Option<String> {
     let late = sum(|epoch| epoch.late_ns) + evaluated(|done| done.late_ns);
     (drawn > 0.0 && drawn + late > CLOCK_BOUND * drawn).then(|| {
         format!(
-            "clock-bound emulation: the ends of emulated computations were noticed late, {} of other time for {} of computing \
-             ({:.1} %), because this machine woke too late or had no core free; without it AU and rate would be higher",
+            "the emulated accelerators woke late: {} on {} of computing ({:.1} %), since no core was free in time. With real \
+             ones, AU and rate would be higher; a smaller --shrink-time, fewer accelerators or more cores help",
             format_seconds(late / 1e9),
             format_seconds(drawn / 1e9),
             100.0 * late / drawn
@@ -192,6 +202,7 @@ mod tests {
     use forebay_workload::Time;
 
     use super::super::settings::WorkloadSettings;
+    use super::super::times::Saved;
     use super::super::totals::state_of;
     use super::*;
 
@@ -298,7 +309,9 @@ mod tests {
     fn an_emulation_that_takes_too_long_is_warned_of() {
         let texts = of(&plan(), 50, &[report(0, &[0, 1], 970_000)], CacheState::Cold);
         assert!(
-            texts.len() == 1 && texts[0].starts_with("clock-bound emulation") && texts[0].contains("3.1 %"),
+            texts.len() == 1
+                && texts[0].starts_with("the emulated accelerators woke late")
+                && texts[0].contains("3.1 %"),
             "{texts:?}"
         );
     }
@@ -345,10 +358,13 @@ mod tests {
         let mut plan = plan();
         plan.workload.workflow.checkpoint = true;
         let none = WorkloadTotals::default();
-        let texts = warnings(&plan, 50, &[report(0, &[0, 1], 1_000_000)], &none, CacheState::Cold);
+        let report = report(0, &[0, 1], 1_000_000);
+        let saved = RankReport { saves: vec![Saved::default()], ..report.clone() };
+        assert_eq!(warnings(&plan, 50, &[report], &none, CacheState::Cold).len(), 1, "nothing was saved");
+        let texts = warnings(&plan, 50, &[saved], &none, CacheState::Cold);
         assert_eq!(texts.len(), 2, "{texts:?}");
         assert!(
-            texts[0].starts_with("the run made no step") && texts[1].starts_with("checkpoint.fsync is false"),
+            texts[0].starts_with("the run made no step") && texts[1].starts_with("the workload does not ask for fsync"),
             "{texts:?}"
         );
     }

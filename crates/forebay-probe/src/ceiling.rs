@@ -91,7 +91,7 @@ pub fn of(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> Option<Ceiling> 
 /// without a probe keeps the ceiling of its profile.
 pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&Saved>) {
     let load = Load::of_packing(&record.dataset.packing);
-    let mut n_without = 0;
+    let mut without: Vec<&str> = Vec::new();
     for cell in &mut record.cells {
         let tier = Tier::of(cell.medium.tier.as_ref(), cell.medium.kind);
         let ceiling = match forced {
@@ -99,19 +99,46 @@ pub fn apply(record: &mut Record<IngestCell>, saved: &[Saved], forced: Option<&S
             Some(forced) => of(forced, load, tier),
             None => pick(saved, &record.environment, tier, load),
         };
-        n_without += u64::from(ceiling.is_none());
+        if let Some(reason) = forced.filter(|_| ceiling.is_none()).map(|forced| why_not(forced, load, tier)) {
+            without.push(reason);
+        }
         if let Some(Ceiling { mb_per_s, of }) = ceiling {
             (cell.ceiling_mb_per_s, cell.ceiling_of) = (Some(mb_per_s), Some(of));
         }
     }
-    if let Some(forced) = forced.filter(|_| n_without > 0) {
-        record.notes.push(format!(
-            "the ceiling {} does not apply to every row: it does not cover bytes from memory, and covers a tier only \
-             if the probe is of that tier",
-            forced.name
-        ));
+    if let (Some(forced), Some(reason)) = (forced, without.first()) {
+        let rows =
+            if without.len() == record.cells.len() { "no row has a ceiling" } else { "some rows have no ceiling" };
+        record.notes.push(format!("{rows} of {}: {reason}", forced.name));
     }
     record.notes.extend(note_of_excess(&record.cells));
+}
+
+/// Why the probe is no ceiling of a row; if nothing in the probe keeps it from being one, it is the row's own bytes.
+fn why_not(saved: &Saved, load: Load, tier: Option<Tier<'_>>) -> &'static str {
+    let of_tier = |cell: &&ProbeCell| Tier::of(cell.medium.tier.as_ref(), cell.medium.kind) == tier;
+    let is_comparable = |cell: &&ProbeCell| load.modes().iter().any(|modes| modes.contains(&cell.mode));
+    let cells: Vec<&ProbeCell> = saved.record.cells.iter().filter(is_comparable).filter(of_tier).collect();
+    match cells.as_slice() {
+        [] => "it was not measured on the same tier, or not with reads",
+        cells if cells.iter().all(|cell| cell.disturbed.is_some()) => {
+            "other processes disturbed every cell of the probe"
+        }
+        _ if of(saved, load, tier).is_none() => "no undisturbed cell of the probe is proven cold",
+        _ => "the bytes of the row are not proven to come from the device",
+    }
+}
+
+/// Why the probe can be nobody's ceiling; `None` if it can.
+pub fn unusable(saved: &Saved, tier: Option<Tier<'_>>) -> Option<&'static str> {
+    let loads = [Load::Files, Load::Shards, Load::Writes];
+    let is_none = |load: &Load| of(saved, *load, tier).is_none();
+    let all = saved.record.cells.iter().all(|cell| cell.disturbed.is_some());
+    loads.iter().all(is_none).then_some(if all {
+        "other processes disturbed every cell"
+    } else {
+        "no undisturbed cell is proven cold"
+    })
 }
 
 /// Excess over the ceiling, as a fraction, up to which it counts as noise; a larger excess gets a note.

@@ -266,7 +266,7 @@ impl Cell for IngestCell {
             let each = cell.samples.iter().filter_map(|one| bytes_per_request(one.bytes, one.requests));
             Measurement::median(each.collect(), None)
         }),
-        Metric::fact("threads_reading", "threads reading, mean", Unit::Named("threads"), |cell: &Self| {
+        Metric::fact("threads_reading", "mean threads reading", Unit::Named("threads"), |cell: &Self| {
             let each = cell.samples.iter().filter_map(|one| threads_reading(&one.worker_time, one.wall_s));
             Measurement::median(each.collect(), None)
         }),

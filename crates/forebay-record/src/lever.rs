@@ -31,6 +31,24 @@ pub struct Lever {
     pub runner_up: Option<Box<Lever>>,
 }
 
+impl Lever {
+    /// The change in a few words, for a column of a table; a cause that no known change removes is named as one.
+    pub fn short(&self) -> String {
+        match (self.name.as_str(), &self.setting) {
+            ("none" | "unknown" | "", _) => self.name.clone(),
+            (_, Some(change)) => format!("{}={}", change.setting, change.value),
+            ("storage", None) => "faster storage".to_owned(),
+            ("cores", None) => "more cores".to_owned(),
+            ("decode", None) => "faster decoding".to_owned(),
+            ("checkpoint", None) => "fewer or faster checkpoints".to_owned(),
+            ("preprocess", None) => "cheaper preprocessing".to_owned(),
+            ("start", None) => "longer epochs".to_owned(),
+            ("barrier", None) => "no change known (barrier)".to_owned(),
+            (name, None) => name.to_owned(),
+        }
+    }
+}
+
 /// A setting with the value to give it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -76,4 +94,18 @@ pub struct Rates {
     pub cores_per_s: Option<f64>,
     /// Number of these cores.
     pub cores: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_no_change_removes_is_no_change() {
+        let lever = |name: &str, setting: Option<Change>| Lever { name: name.to_owned(), setting, ..Lever::default() };
+        let change = Change { setting: "reader.read_threads".to_owned(), value: Level::Integer(8) };
+        assert_eq!(lever("threads", Some(change)).short(), "reader.read_threads=8");
+        let names = ["cores", "barrier", "storage", "none"].map(|name| lever(name, None).short());
+        assert_eq!(names, ["more cores", "no change known (barrier)", "faster storage", "none"]);
+    }
 }

@@ -233,8 +233,8 @@ pub const WORDS: &[Word] = &[
     Word::new("sample", &[], "A sample is one training example, such as an image with its label."),
     Word::new(
         "scale",
-        &["quick scale", "full scale"],
-        "A study has two scales: quick, with little data, and full, with as much as the publication used.",
+        &["quick scale", "standard scale", "full scale"],
+        "A study has three scales: quick, with little data, standard, with repeats within an hour, and full, as published.",
     ),
     Word::new(
         "shaped tier",

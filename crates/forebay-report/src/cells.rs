@@ -25,8 +25,11 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
             data.row_of([any, vec![why_not(cell)]].concat());
             continue;
         }
-        for one in measured {
-            data.row_of([any.clone(), of_measured(cell, one)].concat());
+        for (i, one) in measured.into_iter().enumerate() {
+            let mut row = [any.clone(), of_measured(cell, one)].concat();
+            // The time is of all measurements of the cell together.
+            row.retain(|(key, _)| i == 0 || *key != "elapsed_s");
+            data.row_of(row);
         }
     }
     data.hide_if_same("experiment");
@@ -35,6 +38,14 @@ pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
         constants(run).for_each(|key| data.hide_if_same(key));
     }
     data
+}
+
+/// The experiments that have cells, in the order of the study.
+pub(crate) fn experiments<'a>(run: &'a Run<'_>) -> Vec<&'a str> {
+    let mut experiments = distinct(run.study.cells.iter().map(|cell| cell.experiment.as_str()));
+    let named = |name: &&str| run.spec().experiments.iter().position(|experiment| experiment.name == **name);
+    experiments.sort_by_key(|name| named(name).unwrap_or(usize::MAX));
+    experiments
 }
 
 /// Columns that describe a cell and do not judge it.
@@ -63,7 +74,6 @@ fn columns(cells: &[&StudyCell]) -> Data {
     for (key, head, align) in [
         ("spread", "±", Right),
         ("repeats", "repeats", Right),
-        ("disturbed", "disturbed", Left),
         ("cache", "cache", Left),
         ("from_memory", "from memory", Right),
         ("resident_before", "cached before", Right),
@@ -71,8 +81,13 @@ fn columns(cells: &[&StudyCell]) -> Data {
         data.column(key, head, align);
     }
     remarks.iter().for_each(|(key, head)| data.column(key, head, Left));
-    for (key, head, align) in [("elapsed_s", "took", Right), ("error", "failed", Left), ("left_out", "left out", Left)]
-    {
+    // The widest columns are last, so that they push no number out of sight.
+    for (key, head, align) in [
+        ("elapsed_s", "took", Right),
+        ("disturbed", "disturbed", Left),
+        ("error", "failed", Left),
+        ("left_out", "left out", Left),
+    ] {
         data.column(key, head, align);
     }
     data

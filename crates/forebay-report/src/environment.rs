@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
-use forebay_record::{DatasetNote, Levels, Scale, StudyCell};
+use forebay_record::{DatasetNote, Levels, Scale, Step, StudyCell};
 use forebay_units::{PathText, count, group_digits, shell_word, unescape};
 
 use crate::data::{Data, Value};
 use crate::failures;
 use crate::level;
-use crate::number::{bytes, seconds};
+use crate::number::{bytes, distinct, listed, seconds};
 use crate::run::Run;
 use crate::table::Align::Left;
 
 const MAX_NOTES: usize = 60;
+
+/// The subfolder for generated data on tiers that are folders.
+const ON_TIER: &str = "forebay-data";
 
 /// The facts of a run, unknown ones left out.
 pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
@@ -28,12 +31,14 @@ pub(crate) fn facts(run: &Run<'_>) -> Vec<(&'static str, String)> {
         ("file system", environment.data_file_system.clone().unwrap_or_default()),
         ("data", dataset(run).unwrap_or_default()),
         ("settings", settings(run).unwrap_or_default()),
-        ("generated data in", head.data.as_deref().map(place_of).unwrap_or_default()),
+        ("generated data in", generated(run)),
         ("privileges", if environment.root { "root" } else { "user" }.to_owned()),
         ("forebay", environment.version.clone()),
     ];
     if run.is_study() {
         let scale = match head.scale {
+            // Of a study of one's own, nothing was published.
+            scale if run.spec().source.is_none() => scale.name(),
             Scale::Quick => "quick: as published, with fewer bytes",
             Scale::Standard => "standard: as published, with less data and every figure repeated",
             Scale::Full => "full: as published",
@@ -59,6 +64,25 @@ pub(crate) fn progress(run: &Run<'_>) -> String {
         said.push_str(&format!(", {} {word}", group_digits(n)));
     }
     said
+}
+
+/// The folders with the data that a study's cells read: a tier that is a folder holds its own.
+fn generated(run: &Run<'_>) -> String {
+    let Some(shared) = run.head().data.as_deref() else { return String::new() };
+    let spec = run.spec();
+    let reads = |cell: &&StudyCell| {
+        let experiment = spec.experiments.iter().find(|of| of.name == cell.experiment);
+        experiment.is_some_and(|of| of.dataset.is_some() || of.run == Step::Workload)
+    };
+    let folder = |cell: &StudyCell| {
+        let name = cell.level("tier").map(ToString::to_string);
+        let tier = spec.tiers.iter().find(|tier| name.as_ref() == Some(&tier.name));
+        match tier.and_then(|tier| tier.path.as_ref()) {
+            Some(path) => path.join(ON_TIER).escaped().into_owned(),
+            None => place_of(shared),
+        }
+    };
+    listed(&distinct(run.study.cells.iter().filter(reads).map(folder)))
 }
 
 /// Where a run's data was made: a path of its own, or one that goes where the run's folder goes.

@@ -49,6 +49,10 @@ fn of_accelerators(run: &Run<'_>) -> Vec<&'static str> {
 fn of_probes(run: &Run<'_>) -> Vec<&'static str> {
     let any = |is: fn(&ProbeCell) -> bool| run.cells_of::<ProbeCell>().any(|(_, cell)| is(cell));
     let mut said = Vec::new();
+    let has_several = run.study.cells.iter().any(|cell| cell.measured_as::<ProbeCell>().count() > 1);
+    said.extend(
+        (run.is_study() && has_several).then_some("A cell of a probe holds several measurements, each in a row."),
+    );
     said.extend(any(|_| true).then_some("Latencies are of single requests over all repeats."));
     said.extend(
         any(|cell| !cell.latency_us.is_known())
@@ -75,7 +79,8 @@ fn of_checkpoints(run: &Run<'_>) -> Vec<&'static str> {
         "Times count from the request for a checkpoint: until training continues (stall), and until the checkpoint is durable on \
          the first and on the last tier.",
         Word::DURABLE.sentence,
-        "Restores verify every byte.",
+        "Restores verify every byte. They read what was just saved, past the page cache; a cache of the device or a hypervisor \
+         may still hold it, so a restore can be faster than a probe's cold reads.",
         match any(|cell| cell.ceiling_mb_per_s.is_some()) {
             true => "The save ceiling is the first tier's own rate with O_DIRECT and a final sync.",
             false => "The storage's ceiling was not measured.",

@@ -233,7 +233,7 @@ pub(crate) fn table(run: &Run<'_>, places: &[Place<'_>]) -> Data {
         places.first().map(|place| place.first.1.threads).filter(|n| places.iter().all(|p| p.first.1.threads == *n));
     let first_name = same.map_or("images/s".to_owned(), |n| format!("images/s, {}", count(n, "thread")));
     let mut data = Data::new(&[
-        ("place", "", Left),
+        ("place", "place", Left),
         ("first_threads", "threads", Right),
         ("first_images_per_s", &first_name, Right),
         ("best_images_per_s", "best images/s", Right),

@@ -104,7 +104,7 @@ fn section<'a>(run: &'a Run<'a>, prefix: &str, numbers: &mut Numbers) -> Section
     numbers.letters |= run.spec().figures.iter().any(|spec| own_number(&spec.title).is_some());
     let mut figures = Vec::new();
     let mut captions = Vec::new();
-    for spec in &run.spec().figures {
+    for spec in run.figures().iter() {
         let of_sound = sound.as_ref().zip(sound_published.as_ref());
         let of_sound = of_sound.map(|(run, published)| Context { run, spec, published });
         let (kind, drawn) = fig::make(&Context { run, spec, published: &published }, of_sound.as_ref());

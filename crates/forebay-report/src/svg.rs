@@ -68,6 +68,8 @@ impl Area {
 }
 
 const DISTURBED: &str = "disturbed";
+/// The class of marks of disturbed cells.
+pub(crate) const FAINT: &str = "mark faint";
 
 /// What a mark says when it is pointed at, and the values it stands for.
 #[derive(Debug, Default)]
@@ -185,7 +187,7 @@ impl Svg {
     pub(crate) fn mark(&mut self, tip: &Tip, draw: impl FnOnce(&mut Self)) {
         let names: Vec<String> = tip.data.iter().map(|(name, _)| format!("data-{name}")).collect();
         let is_faint = tip.data.iter().any(|(name, _)| *name == DISTURBED);
-        let class = if is_faint { "mark faint" } else { "mark" };
+        let class = if is_faint { FAINT } else { "mark" };
         let mut attributes: Vec<(&str, &dyn Display)> = vec![("class", &class)];
         for (name, (_, value)) in names.iter().zip(&tip.data) {
             attributes.push((name, value));

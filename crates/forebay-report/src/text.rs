@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use forebay_record::{AnyRecord, Record};
 
+use crate::cells::{self, experiments};
 use crate::compare::compare;
+use crate::data::Data;
 use crate::environment;
 use crate::published;
 use crate::report::{Compared, Report, Section, runs};
@@ -65,6 +67,12 @@ pub fn headline(named: &[NamedRun]) -> String {
         [one] => verdict(one, &published::published(one)).headline,
         several => {
             let compared = compare(several);
+            if compared.is_empty() {
+                let each = several
+                    .iter()
+                    .map(|run| format!("{}: {}", run.name, verdict(run, &published::published(run)).headline));
+                return each.collect::<Vec<_>>().join("\n");
+            }
             let lines =
                 compared.iter().map(|with| format!("{} compared with {}: {}", with.name, with.base, with.summary()));
             lines.collect::<Vec<_>>().join("\n")
@@ -116,12 +124,18 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
     let has = |kind| section.figures.iter().any(|figure| figure.kind == kind);
     // The path of tuning has a row per run.
     if !section.cells.is_empty() && (run.is_study() || !has(TUNING)) {
-        let cells = section.cells.without(&DETAILS);
-        let cells = if cells.len() == 1 && !run.is_study() { cells.without(&["cell"]) } else { cells };
-        let _ = write!(out, "\n{}", cells.fitted(MAX_CELLS, width));
-        if cells.len() > MAX_CELLS {
-            let _ = writeln!(out, "… and {} more cells; --json and --csv have all", cells.len() - MAX_CELLS);
-        }
+        out.push_str(&match experiments(run).as_slice() {
+            [] | [_] => of_cells(section.cells.clone(), run.is_study(), width),
+            several => {
+                let each = several.iter().map(|name| {
+                    format!(
+                        "\n{name}\n{}",
+                        of_cells(cells::table(run, Some(name)), true, width).trim_start_matches('\n')
+                    )
+                });
+                each.collect()
+            }
+        });
     }
     if !run.is_study() {
         let sentences = sentences(section, width);
@@ -159,6 +173,17 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
         let _ = write!(out, "{}", paragraph(&format!("note: {note}"), 0, width));
     }
     out
+}
+
+/// A table of cells; a single one has no need of its name.
+fn of_cells(cells: Data, is_study: bool, width: usize) -> String {
+    let cells = cells.without(&DETAILS);
+    let cells = if cells.len() == 1 && !is_study { cells.without(&["cell"]) } else { cells };
+    let more = match cells.len().saturating_sub(MAX_CELLS) {
+        0 => String::new(),
+        n => format!("… and {n} more cells; --json and --csv have all\n"),
+    };
+    format!("\n{}{more}", cells.fitted(MAX_CELLS, width))
 }
 
 fn of_comparison(compared: &Compared<'_>, width: usize) -> String {

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use forebay_record::{ExperimentSpec, FigureKind, Level, Levels, Rule, Scale, Scaled, Step, StudySpec};
+use forebay_record::{
+    Cell, ExperimentSpec, FigureKind, Level, Levels, ProbeCell, Rule, Scale, Scaled, Step, StudySpec,
+};
 use forebay_units::suggest;
 
 use super::error::{Error, Result};
@@ -205,6 +207,18 @@ fn metric(experiment: &ExperimentSpec, place: &str, name: &str) -> Result<()> {
     if metrics.contains(&name) {
         return Ok(());
     }
-    let reason = format!("{} does not measure \"{name}\"", place_of(experiment));
+    let is_of_probes =
+        experiment.run == Step::Probe && ProbeCell::METRICS.iter().any(|metric| metric.info.name == name);
+    let reason = match is_of_probes {
+        true => format!(
+            "{} has several measurements per cell, each with its \"{name}\": use the best of a cell, such as \
+             \"read_mb_per_s\", and a factor (`depth`) for what they differ in",
+            place_of(experiment)
+        ),
+        false => format!("{} does not measure \"{name}\"", place_of(experiment)),
+    };
+    if is_of_probes {
+        return Err(Error::plan(place, reason));
+    }
     Err(Error::Plan { place: place.to_owned(), reason, hint: suggest(name, metrics.iter().copied()) })
 }

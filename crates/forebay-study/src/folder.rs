@@ -56,7 +56,12 @@ impl Folder {
             return Ok((folder, empty_run(head)));
         }
         let lock = lock(path)?;
-        let Read { record, run, intact, length } = read(path, head)?;
+        let Read { record, mut run, mut intact, mut length } = read(path, head)?;
+        if is_presented_anew(&run.head, head) {
+            run.head.spec = head.spec.clone();
+            intact = present_anew(path, &record, &run.head, intact)?;
+            length = intact;
+        }
         let file = OpenOptions::new().append(true).open(&record).map_err(Error::io("append to", &record))?;
         if intact < length {
             file.set_len(intact as u64).and_then(|()| file.sync_all()).map_err(Error::io("truncate", &record))?;
@@ -129,6 +134,22 @@ fn read(path: &Path, head: &StudyHead) -> Result<Read> {
         Some(what) => Err(Error::Different { path: path.to_owned(), what }),
         None => Ok(Read { record, run, intact, length: text.len() }),
     }
+}
+
+/// Whether two heads whose cells are the same differ in titles, figures or published values.
+fn is_presented_anew(theirs: &StudyHead, ours: &StudyHead) -> bool {
+    let text = |head: &StudyHead| serde_json::to_value(&head.spec).expect("a study serializes to JSON");
+    text(theirs) != text(ours)
+}
+
+/// Writes the plan and the record, up to `intact`, with a head whose presentation is new; returns the record's length.
+fn present_anew(path: &Path, record: &Path, head: &StudyHead, intact: usize) -> Result<usize> {
+    let text = fs::read_to_string(record).map_err(Error::io("read", record))?;
+    let cells = text[..intact].split_once('\n').map_or("", |(_, cells)| cells);
+    let text = StudyLine::Head(Box::new(head.clone())).to_jsonl() + cells;
+    write(&path.join(PLAN), plan_text(head).as_bytes())?;
+    write(record, text.as_bytes())?;
+    Ok(text.len())
 }
 
 /// Whether the folder has a record; refuses a folder without a run.
@@ -214,10 +235,16 @@ fn plan_text(head: &StudyHead) -> String {
     format!("# The study as it was run. To run it again: forebay study run {PLAN} --scale {scale}\n\n{spec}")
 }
 
+/// Keys of a study that no cell depends on: a resumed run takes them from the study as it is now.
+const PRESENTATION: [&str; 6] = ["title", "about", "source", "figure", "reference", "limits"];
+
 /// Describes how two plans differ in what cells depend on; `None` if they do not.
 fn difference(theirs: &StudyHead, ours: &StudyHead) -> Option<String> {
     let value = |head: &StudyHead| {
-        let spec = serde_json::to_value(&head.spec).expect("a study serializes to JSON");
+        let mut spec = serde_json::to_value(&head.spec).expect("a study serializes to JSON");
+        if let Some(spec) = spec.as_object_mut() {
+            spec.retain(|key, _| !PRESENTATION.contains(&key.as_str()));
+        }
         serde_json::json!({ "scale": head.scale, "spec": spec, "cells": head.n_cells })
     };
     let mut found = Vec::new();

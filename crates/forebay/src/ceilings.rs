@@ -47,11 +47,8 @@ pub(crate) fn save(name: &str, record: &Record<ProbeCell>) -> Result<()> {
         Some(former) => format!("forebay: replaced the ceiling {name}{}", of_another_kind(former.as_ref(), record)),
     });
     let saved = Saved { name: name.to_owned(), record: record.clone() };
-    let usable = [Load::Files, Load::Shards, Load::Writes].map(|load| ceiling::of(&saved, load, tier_of(record)));
-    if usable.iter().all(Option::is_none) {
-        remark(&format!(
-            "forebay: no cell of {name} is proven cold and undisturbed, so ingest will not compare with it"
-        ));
+    if let Some(reason) = ceiling::unusable(&saved, tier_of(record)) {
+        remark(&format!("forebay: {name} cannot be used as a ceiling: {reason}"));
     }
     Ok(())
 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 use forebay_dataset::Progress;
 use forebay_report::quantity;
 use forebay_units::{Bytes, group_digits};
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::stop;
 
 /// How often the line is redrawn while the total is unknown.
 const TICK: Duration = Duration::from_millis(100);
 
-const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}  {eta} left";
-const IMAGES: &str = "{wide_bar} {human_pos}/{human_len} images  {rate}/s  {eta} left";
+const ITEMS: &str = "{prefix:10} {wide_bar} {human_pos}/{human_len}  {msg}{left}";
+const IMAGES: &str = "{wide_bar} {human_pos}/{human_len} images  {rate}/s{left}";
 /// The current item has its own line, since a path may be long.
-const BYTES: &str = "{wide_bar} {moved}  {mega} MB/s  {eta} left\n{wide_msg}";
+const BYTES: &str = "{wide_bar} {moved}  {mega} MB/s{left}\n{wide_msg}";
 
 pub(crate) fn images(total: u64) -> ProgressBar {
     bar(total, IMAGES)
@@ -59,6 +59,11 @@ fn bar(total: u64, template: &str) -> ProgressBar {
 pub(crate) fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("the template is valid");
     let style = keyed(style, "found", |_| found(forebay_storage::n_listed()));
+    // Before the first item, nothing is known of the rest.
+    let style = keyed(style, "left", |state| match state.pos() {
+        0 => String::new(),
+        _ => format!("  {:#} left", HumanDuration(state.eta())),
+    });
     let style = keyed(style, "rate", |state| quantity(state.per_sec()));
     let style = keyed(style, "mega", |state| quantity(state.per_sec() / 1e6));
     keyed(style, "moved", |state| format!("{} of {}", Bytes(state.pos()), Bytes(state.len().unwrap_or(0))))

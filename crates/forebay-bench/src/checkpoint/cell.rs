@@ -79,9 +79,7 @@ pub(super) fn scatter(cell: &CheckpointCell) -> Vec<String> {
         let is_far = (times.max - times.min) / 2.0 > FAR_APART * times.median && times.median >= SHORT_S;
         let (mode, format) = (&cell.mode, &cell.format);
         let (least, most) = (format_seconds(times.min), format_seconds(times.max));
-        is_far.then(|| {
-            format!("{mode}, {format}: {what} took {least} to {most}; another program may have been using the machine")
-        })
+        is_far.then(|| format!("{mode}, {format}: {what} took {least} to {most}, so their median is uncertain"))
     };
     let saves = of("the saves", |sample| sample.durable_fast_s);
     saves.into_iter().chain(of("the restores", |sample| sample.restore_s)).collect()
@@ -111,8 +109,7 @@ mod tests {
         };
         assert_eq!(noted(&[sample(1.0, 0.5), sample(1.2, 0.5), sample(1.4, 0.6)]), [] as [&str; 0]);
         let said = noted(&[sample(1.0, 0.001), sample(1.2, 0.002), sample(1.9, 0.009)]);
-        let wanted =
-            "direct, safetensors: the saves took 1.00 s to 1.90 s; another program may have been using the machine";
+        let wanted = "direct, safetensors: the saves took 1.00 s to 1.90 s, so their median is uncertain";
         assert_eq!(said, [wanted], "milliseconds always differ");
         assert_eq!(noted(&[sample(1.0, 0.1), sample(1.0, 0.1), sample(1.0, 0.3)]).len(), 1);
         assert!(noted(&[]).is_empty());

@@ -38,7 +38,7 @@ fn a_save_after_some_steps_ends_a_block_and_counts_to_the_epoch() {
     assert!(cell.epochs_of.iter().all(|epoch| epoch.saved_after == [3, 6] && epoch.checkpoint_s > 0.0), "{cell:?}");
     assert_eq!(names(dir.path(), 0).len(), 2, "the two newest stay");
     assert_eq!(names(dir.path(), 1).len(), 0, "only the first rank has the flat state");
-    assert!(cell.totals.warnings.iter().any(|text| text.starts_with("checkpoint.fsync is false")));
+    assert!(cell.totals.warnings.iter().any(|text| text.starts_with("the workload does not ask for fsync")));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Which probe applies to which data.
 
-use forebay_record::Latency;
-use forebay_record::Medium;
+use forebay_record::{Disturbed, Latency, Medium, Taken};
 
 use super::*;
 
@@ -166,7 +165,25 @@ fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
         ingest(&[(CacheState::Cold, None), (CacheState::Cold, Some("hdd")), (CacheState::Cold, Some("ssd"))]);
     apply(&mut record, &[], Some(&saved("disk", place("b"), hdd)));
     assert_eq!(ceilings(&record), [None, Some(12.0), Some(163.0)]);
-    assert!(record.notes[0].starts_with("the ceiling disk does not apply to every row"), "{:?}", record.notes);
+    let why = "some rows have no ceiling of disk: it was not measured on the same tier, or not with reads";
+    assert_eq!(record.notes, [why]);
+    let mut noisy = all_modes();
+    for cell in &mut noisy {
+        cell.disturbed = Some(Disturbed { repeats: 1, taken: Taken::Processors, share: 0.9 });
+    }
+    let noisy = saved("busy", place("b"), noisy);
+    let mut record = ingest(&[(CacheState::Cold, None)]);
+    apply(&mut record, &[], Some(&noisy));
+    assert_eq!(record.notes, ["no row has a ceiling of busy: other processes disturbed every cell of the probe"]);
+    assert_eq!(unusable(&noisy, None), Some("other processes disturbed every cell"));
+    assert_eq!(unusable(&saved("far", place("b"), all_modes()), None), None);
+    let mut record = ingest(&[(CacheState::Warm, None)]);
+    apply(&mut record, &[], Some(&saved("far", place("b"), all_modes())));
+    assert!(
+        record.notes[0].ends_with("the bytes of the row are not proven to come from the device"),
+        "{:?}",
+        record.notes
+    );
     let mut record = ingest(&[(CacheState::Cold, None)]);
     apply(&mut record, &[], Some(&saved("far", place("b"), all_modes())));
     assert_eq!((ceilings(&record), record.notes.len()), (vec![Some(900.0)], 0));

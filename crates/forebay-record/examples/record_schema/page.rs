@@ -107,9 +107,12 @@ fn shared<'a>(types: &Types<'a>) -> Vec<&'a str> {
 pub(crate) fn metrics_of(step: Step, out: &mut String) {
     out.push_str(&format!("\n### Metrics of {}\n\n", step.name()));
     if step == Step::Probe {
-        out.push_str("Of each cell:\n\n");
+        out.push_str("Of each measurement in a record; a figure or reference of a study cannot name these:\n\n");
         metrics(ProbeCell::METRICS.iter().map(|metric| &metric.info), out);
-        out.push_str("\nIn a study, the best of the cells that were measured together:\n\n");
+        out.push_str(
+            "\nOf a cell of a study, which holds several measurements: the best of them. To draw the rate by requests in\n\
+             flight, make `depth` a factor.\n\n",
+        );
     }
     metrics(step.metrics(), out);
 }

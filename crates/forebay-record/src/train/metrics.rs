@@ -93,11 +93,10 @@ impl TrainCell {
         })
         .headline();
     #[allow(missing_docs)]
-    pub const RESTORE_S: Metric<Self> =
-        Metric::lower("restore_s", "restore after a failure", Unit::Seconds, |cell: &Self| {
-            let times = cell.injected()?.failures.iter().map(|failure| failure.restore_s).collect();
-            Measurement::median(times, None)
-        });
+    pub const RESTORE_S: Metric<Self> = Metric::lower("restore_s", "restore", Unit::Seconds, |cell: &Self| {
+        let times = cell.injected()?.failures.iter().map(|failure| failure.restore_s).collect();
+        Measurement::median(times, None)
+    });
     #[allow(missing_docs)]
     pub const OVERHEAD: Metric<Self> =
         Metric::lower("overhead", "run time over useful computing", Unit::Times, |cell: &Self| {
@@ -143,7 +142,7 @@ impl Cell for TrainCell {
             cell.median(|run| bytes_per_request(run.bytes, run.requests))
         })
         .for_programs(),
-        Metric::fact("threads_reading", "threads reading, mean", Unit::Named("threads"), |cell: &Self| {
+        Metric::fact("threads_reading", "mean threads reading", Unit::Named("threads"), |cell: &Self| {
             cell.median(|run| threads_reading(&run.worker_time, run.wall_s))
         })
         .for_programs(),
@@ -234,7 +233,7 @@ impl Cell for TrainCell {
 
     fn remarks(&self) -> Remarks {
         vec![
-            ("lever", "lever", self.lever.name.clone()),
+            ("lever", "lever", self.lever.short()),
             ("network", "network", self.network()),
             ("output", "output", self.output.clone().unwrap_or_default()),
             ("tried", "threads tried", TriedThreads::describe(&self.tried)),

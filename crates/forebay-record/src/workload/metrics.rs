@@ -141,7 +141,7 @@ impl Cell for WorkloadCell {
         vec![
             ("samples", "samples", if self.n_files > 0 { samples } else { String::new() }),
             ("computes", "compute per step", computes),
-            ("lever", "lever", self.lever.name.clone()),
+            ("lever", "lever", self.lever.short()),
             ("checkpoint_place", "checkpoints in", place),
         ]
     }

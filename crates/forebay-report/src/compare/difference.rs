@@ -67,7 +67,7 @@ fn cache(run: &Run<'_>) -> String {
         .map(|wanted| (states.iter().filter(|state| **state == wanted).count(), wanted.name()));
     let found: Vec<_> = counts.into_iter().filter(|(n, _)| *n > 0).collect();
     match found.as_slice() {
-        [] => "nothing was read".to_owned(),
+        [] => "not measured".to_owned(),
         [(_, word)] => (*word).to_owned(),
         several => {
             let said: Vec<String> = several.iter().map(|(n, word)| format!("{n} {word}")).collect();

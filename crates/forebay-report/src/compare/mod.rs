@@ -9,7 +9,7 @@ mod entry;
 
 use std::collections::{HashMap, HashSet};
 
-use forebay_record::{Better, Disturbed, Level, Levels, MetricInfo, ProbeCell};
+use forebay_record::{Better, Disturbed, Level, Levels, MetricInfo, ProbeCell, Step};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
 use crate::basis;
@@ -124,7 +124,15 @@ pub(crate) struct Comparison<'a> {
 
 pub(crate) fn compare<'a>(runs: &'a [Run<'a>]) -> Vec<Comparison<'a>> {
     let Some((base, others)) = runs.split_first() else { return Vec::new() };
-    others.iter().map(|other| compare_two(base, other)).collect()
+    others.iter().filter(|other| are_alike(base, other)).map(|other| compare_two(base, other)).collect()
+}
+
+/// Whether two runs have an experiment of the same command; a probe and a workload stand beside each other in a report, and
+/// there is nothing to compare.
+fn are_alike(base: &Run<'_>, other: &Run<'_>) -> bool {
+    let steps = |run: &Run<'_>| run.study.cells.iter().map(|cell| cell.step).collect::<Vec<Step>>();
+    let of_base = steps(base);
+    of_base.is_empty() || steps(other).iter().any(|step| of_base.contains(step))
 }
 
 fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {

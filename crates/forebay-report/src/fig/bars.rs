@@ -17,7 +17,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     let second = context.spec.metrics.get(1).map(String::as_str);
     let factor = second.and_then(|second| proportion(&grid.cells, quantity, second));
     if let (Some(second), None) = (second, factor) {
-        remarks.push(format!("{} is not proportional to the bars; see the data table.", metric::axis(second)));
+        let name = metric::axis(second);
+        remarks.push(match grid.cells.len() {
+            1 => format!("{name} is in the data table."),
+            _ => format!("{name} is not proportional to the bars; see the data table."),
+        });
     }
     let second_axis = second.map(metric::axis);
     let groups = Groups {
@@ -29,7 +33,11 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
     if groups.bars().next().is_none() {
         return Drawn { data, ..Drawn::nothing(why_none(&grid, quantity)) };
     }
-    let scale = if groups.scale().is_log() { " The axis is logarithmic." } else { "" };
+    let scale = if groups.scale().is_log() {
+        " The axis is logarithmic: marks show values, their height is no length."
+    } else {
+        ""
+    };
     Drawn {
         data,
         caption: highest(&grid.cells, quantity),
@@ -88,14 +96,14 @@ pub(super) fn range(metric: &Measurement) -> Option<(f64, f64)> {
     (metric.repeats.len() > 1).then_some((low, high))
 }
 
-/// How many of `second` come with one of `first`, if that is the same in every cell.
+/// How many of `second` come with one of `first`, if that is the same in several cells; a single one shows no proportion.
 fn proportion(cells: &[&StudyCell], first: &str, second: &str) -> Option<f64> {
     let ratio = |cell: &&StudyCell| {
         let (a, b) = (cell.metric(first)?.value, cell.metric(second)?.value);
         (a > 0.0).then(|| b / a)
     };
     let ratios: Vec<f64> = cells.iter().filter(|cell| cell.error.is_none()).filter_map(ratio).collect();
-    let middle = forebay_units::median(&ratios)?;
+    let middle = forebay_units::median(&ratios).filter(|_| ratios.len() > 1)?;
     ratios.iter().all(|ratio| (ratio / middle - 1.0).abs() <= PROPORTIONAL).then_some(middle)
 }
 

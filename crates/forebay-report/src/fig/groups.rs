@@ -56,6 +56,8 @@ pub(super) struct Groups<'a> {
 
 /// Bars narrower than this are not told apart.
 const MIN_BAR: f64 = 7.0;
+/// Height of a mark that stands in place of a bar.
+const MARK: f64 = 7.0;
 
 impl<'a> Groups<'a> {
     pub(super) fn new(y_title: &str, (names, x_title): (Vec<String>, &str), classes: Vec<String>) -> Self {
@@ -160,7 +162,9 @@ impl<'a> Groups<'a> {
 fn draw_bar(svg: &mut Svg, bar: &Bar, class: &str, place: Area, scale: &Scale, upright: bool) {
     let gap = if place.width() > 12.0 { 1.5 } else { 0.5 };
     let (middle, y) = ((place.left + place.right) / 2.0, scale.at(bar.value));
-    let area = Area { left: place.left + gap, top: y, right: place.right - gap, bottom: place.bottom };
+    // The length of a bar says nothing on a logarithmic axis, so there a mark stands at the value.
+    let (top, bottom) = if scale.is_log() { (y - MARK / 2.0, y + MARK / 2.0) } else { (y, place.bottom) };
+    let area = Area { left: place.left + gap, top, right: place.right - gap, bottom };
     svg.mark(&bar.tip, |svg| {
         svg.rect(&format!("bar {class}"), area);
         whisker(svg, bar, middle, place.width() * 0.22, scale);
@@ -168,7 +172,7 @@ fn draw_bar(svg: &mut Svg, bar: &Bar, class: &str, place: Area, scale: &Scale, u
     if let Some((end, tip)) = bar.more.as_ref().filter(|(end, _)| *end > bar.value) {
         svg.mark(tip, |svg| hatched(svg, Area { top: scale.at(*end), bottom: y, ..area }));
     }
-    let top = bar.range.map_or(y, |(_, high)| scale.at(high).min(y)).min(scale.at(bar.end()));
+    let top = bar.range.map_or(top, |(_, high)| scale.at(high).min(top)).min(scale.at(bar.end()));
     if upright {
         svg.text_up("v", (middle + SMALL * 0.35, top - 5.0), &bar.label);
     } else if text_width(&bar.label, SMALL) <= place.width() + 1.0 {

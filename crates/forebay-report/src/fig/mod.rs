@@ -49,7 +49,7 @@ use crate::markup::Markup;
 use crate::number::{distinct, quantity, tick};
 use crate::published::Published;
 use crate::run::Run;
-use crate::svg::{Anchor, Area, Canvas, Tip};
+use crate::svg::{Anchor, Area, Canvas, FAINT, Tip};
 use crate::table::Align::{Left, Right};
 use crate::{level, metric, palette};
 
@@ -180,18 +180,31 @@ impl Figure {
 pub(crate) fn make(context: &Context<'_>, sound: Option<&Context<'_>>) -> (&'static str, Drawn) {
     let (kind, mut drawn) = drawn(context);
     let is_of_cells = !matches!(context.spec.kind, FigureKind::Trace | FigureKind::Disk);
-    let disturbed: Vec<String> = context
-        .cells()
-        .into_iter()
-        .filter_map(|cell| Some(format!("{} ({})", context.run.name_of(cell), cell.disturbed()?.cause())))
-        .collect();
-    if let Some(sound) = sound.filter(|_| is_of_cells && !disturbed.is_empty()) {
+    if let Some((sound, disturbed)) = sound.filter(|_| is_of_cells).zip(disturbed(context, &drawn)) {
         let said = self::drawn(sound).1;
         (drawn.caption, drawn.judged) = (said.caption, said.judged);
-        drawn.remarks.push(format!("{} Drawn faint: {}.", basis::LEGEND, disturbed.join("; ")));
+        drawn.remarks.push(format!("{} {disturbed}", basis::LEGEND));
     }
     drawn.remarks.extend(inputs(context));
     (kind, drawn)
+}
+
+/// Which cells of a figure others disturbed, and whether they are drawn faint: lines are not.
+fn disturbed(context: &Context<'_>, drawn: &Drawn) -> Option<String> {
+    let cells = context.cells();
+    let measured = cells.iter().filter(|cell| cell.is_measured()).count();
+    let (names, causes): (Vec<String>, Vec<String>) =
+        cells.into_iter().filter_map(|cell| Some((context.run.name_of(cell), cell.disturbed()?.cause()))).unzip();
+    let all = names.len() == measured;
+    let each = names.iter().zip(&causes).map(|(name, cause)| format!("{name} ({cause})")).collect::<Vec<_>>();
+    let is_faint = drawn.pictures.iter().any(|picture| picture.as_str().contains(FAINT));
+    let which = if is_faint { "Drawn faint" } else { "Disturbed" };
+    match names.len() {
+        0 => None,
+        1 if all => Some(format!("Disturbed: {}.", causes[0])),
+        _ if all => Some(format!("Every cell was disturbed: {}.", each.join("; "))),
+        _ => Some(format!("{which}: {}.", each.join("; "))),
+    }
 }
 
 /// That run times follow from emulated step times, where a figure shows run times.
@@ -228,7 +241,12 @@ fn first<'a, T>(items: &'a [T], most: usize, what: &str, remarks: &mut Vec<Strin
 
 /// As many of the items as a picture has room for, evenly with both ends; what is left out is remarked.
 fn thinned<'a, T>(items: &'a [T], most: usize, what: &str, remarks: &mut Vec<String>) -> Vec<&'a T> {
-    first(items, most, what, remarks);
+    if items.len() > most {
+        let n = items.len();
+        remarks.push(format!(
+            "Of {n} {what}, {most} are drawn, evenly chosen from first to last; the data below has all."
+        ));
+    }
     kept(items.len(), most).into_iter().map(|i| &items[i]).collect()
 }
 

@@ -17,7 +17,7 @@ use super::pen::{Line, Pen};
 const LINE: f64 = 14.0;
 const TITLE: f64 = 22.0;
 const PANEL_TITLE: f64 = 36.0;
-/// Names at the ends of series are cut beyond this.
+/// Names wider than this stand in the legend only.
 const WIDEST_NAME: f64 = 170.0;
 
 pub(super) struct Plot<'a> {
@@ -102,8 +102,12 @@ impl<'a> Plot<'a> {
     }
 
     /// Several lines are named at their ends, but on a phone, where the legend has to do.
+    ///
+    /// Names that would be cut there may be all alike, so the legend has to do for them too.
     fn has_names(&self, canvas: Canvas) -> bool {
-        !canvas.narrow && self.panels.iter().any(|panel| panel.lines.len() > 1)
+        let fits = |line: &Line| bold_width(&line.name, SMALL) <= WIDEST_NAME;
+        let lines = || self.panels.iter().flat_map(|panel| &panel.lines);
+        !canvas.narrow && self.panels.iter().any(|panel| panel.lines.len() > 1) && lines().all(fits)
     }
 
     /// The room on the left and on the right of the panels.
@@ -122,7 +126,7 @@ impl<'a> Plot<'a> {
     fn areas(&self, canvas: Canvas) -> Vec<Area> {
         let (left, right) = self.margins(canvas);
         let right = canvas.width - right;
-        let mut y = self.title_lines(canvas).len() as f64 * LINE;
+        let mut y = self.title_lines(canvas).0.len() as f64 * LINE;
         y += if self.title.is_empty() { 0.0 } else { TITLE - LINE };
         let area = |panel: &Panel<'_>| {
             let usual = if canvas.narrow { 240.0 } else { 290.0 };
@@ -167,19 +171,27 @@ impl<'a> Plot<'a> {
         svg.finish(label)
     }
 
-    fn title_lines(&self, canvas: Canvas) -> Vec<String> {
+    /// The lines of the left title, and the line of the right one: the first if both have room in it, else one of its own.
+    fn title_lines(&self, canvas: Canvas) -> (Vec<String>, usize) {
         let right = self.right.map_or(0.0, |(title, _)| bold_width(title, FONT) + 8.0);
-        wrapped(&self.title, FONT * BOLD, canvas.width - 4.0 - right)
-            .into_iter()
-            .filter(|line| !line.is_empty())
-            .collect()
+        let is_beside = bold_width(&self.title, FONT) + right <= canvas.width - 4.0;
+        let lines = wrapped(&self.title, FONT * BOLD, canvas.width - 4.0);
+        let mut lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+        if right == 0.0 || is_beside {
+            return (lines, 0);
+        }
+        lines.push(String::new());
+        let last = lines.len() - 1;
+        (lines, last)
     }
 
     fn draw_titles(&self, svg: &mut Svg, canvas: Canvas) {
-        for (i, line) in self.title_lines(canvas).into_iter().enumerate() {
+        let (lines, right) = self.title_lines(canvas);
+        for (i, line) in lines.into_iter().enumerate() {
             svg.text("tt", Anchor::Start, (2.0, FONT + i as f64 * LINE), line);
         }
-        svg.text("tt", Anchor::End, (canvas.width - 2.0, FONT), self.right.map_or("", |(title, _)| title));
+        let at = (canvas.width - 2.0, FONT + right as f64 * LINE);
+        svg.text("tt", Anchor::End, at, self.right.map_or("", |(title, _)| title));
     }
 }
 

@@ -164,7 +164,7 @@ fn data(rows: &[Row<'_>], stack: &Stack) -> Data {
     keys.dedup();
     let mut columns = Columns::<&Row<'_>>::new().text("at", "cell", |row| level::all(&row.cell.factors));
     for key in keys {
-        let word = order.iter().find(|(known, ..)| *known == key).map_or(key, |(_, word, _)| word);
+        let word = rows.iter().flat_map(|row| &row.parts).find(|part| part.key == key).map_or(key, |part| part.word);
         let seconds = move |row: &&Row<'_>| row.parts.iter().find(|part| part.key == key).map(|part| part.seconds);
         columns = columns.value(key, word, Right, move |row| {
             let shown = |seconds: f64| match (percent(seconds / row.total), axis) {

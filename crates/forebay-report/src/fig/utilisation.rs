@@ -11,8 +11,8 @@ use crate::number::{percent, times};
 use crate::verdict;
 
 use super::{
-    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Plot, Point, Right, Scale, Tip, Value, X, Y, bars, both,
-    metric, palette, tick,
+    Columns, Context, Data, Drawn, Grid, Key, Line, Panel, Pen, Plot, Point, Right, Scale, Tip, Value, X, Y, bars,
+    both, metric, palette, tick,
 };
 
 const METRICS: [&str; 2] = [AU_EPOCH, AU_DLIO];
@@ -200,7 +200,26 @@ impl Parts<'_> {
         let (name, what) = (&part.name, self.y_title);
         let title = if name.is_empty() { what.to_owned() } else { format!("{name}: {what}") };
         let y = Y::new(self.scale(part), 5, show);
-        Panel { title, height: Some(PANEL), lines: self.lines(part), ..Panel::new(y, |_| {}) }
+        let limit = self.limit(part);
+        let name = limit.map_or(String::new(), |limit| format!("required: {}", percent(limit)));
+        let marks = move |pen: &mut Pen<'_>| {
+            if let Some(limit) = limit {
+                pen.level("limit", limit);
+                pen.name_level("v limit-name", limit, &name);
+            }
+        };
+        Panel { title, height: Some(PANEL), lines: self.lines(part), ..Panel::new(y, marks) }
+    }
+
+    /// The utilisation that the workload requires, if it is the same in all cells of a panel.
+    fn limit(&self, part: &Part<'_>) -> Option<f64> {
+        let of = |at: &At<'_>| {
+            let cell = at.cell.measured_one::<WorkloadCell>()?;
+            cell.judged.iter().find(|judged| judged.is_decisive).map(|judged| judged.limit)
+        };
+        let mut all = part.counted.iter().flat_map(|counted| &counted.points).map(of);
+        let first = all.next().flatten().filter(|_| self.is_share)?;
+        all.all(|limit| limit == Some(first)).then_some(first)
     }
 
     /// What the lines of the first panel are called.
@@ -271,7 +290,7 @@ impl Parts<'_> {
             |name: &str, value: f64| Value::number(value, if self.is_share { percent } else { metric::show(name) });
         Columns::<(&Counted<'_>, &At<'_>)>::new()
             .text("at", "cell", |(_, at)| context.run.name_of(at.cell))
-            .value("x", "", Right, |(_, at)| Value::text(self.xs[at.x].clone()))
+            .value("x", &self.x_title.to_lowercase(), Right, |(_, at)| Value::text(self.xs[at.x].clone()))
             .text("metric", "quantity", |(of, _)| metric::name(of.metric))
             .value("value", "value", Right, |(of, at)| value(of.metric, at.value))
             .number("times", "relative to first", times, |(_, at)| (!self.is_share).then_some(at.drawn))

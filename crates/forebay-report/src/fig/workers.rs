@@ -36,9 +36,13 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     let sound = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
     let times: Vec<(&str, f64)> =
         times.into_iter().flatten().filter(|(_, s)| sound(s)).map(|(key, s)| (key.as_str(), *s)).collect();
+    // Without decoding, the workers' work on the bytes is to check and count them.
+    let reads_only = cell.measured_one::<IngestCell>().is_some_and(|cell| cell.read_only);
     let mut parts = Vec::new();
     for (activity, word, class) in ACTIVITIES {
         let found = times.iter().find(|(key, _)| key == activity);
+        let (word, class) =
+            if reads_only && *activity == "decoding" { ("other work", "a-other") } else { (*word, *class) };
         parts.extend(found.map(|(key, seconds)| Part { key, word, class, seconds: *seconds }));
     }
     for (key, seconds) in times {

@@ -51,6 +51,7 @@ pub fn html(named: &[NamedRun]) -> String {
 fn title(report: &Report<'_>) -> String {
     match report.sections.as_slice() {
         [one] => one.run.spec().title.clone(),
+        several if report.compared.is_empty() => format!("{} runs", several.len()),
         several => format!("Comparison of {} runs", several.len()),
     }
 }

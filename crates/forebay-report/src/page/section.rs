@@ -6,7 +6,6 @@ use crate::cells;
 use crate::environment;
 use crate::fig::Figure;
 use crate::markup::Markup;
-use crate::number::distinct;
 use crate::report::Section;
 
 /// Cells shown on the page; the JSON and the CSV have all.
@@ -165,10 +164,7 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         return;
     }
     heading(page, level, "All cells");
-    section.legend.iter().for_each(|said| page.element("p", &[], said));
-    let mut experiments = distinct(section.run.study.cells.iter().map(|cell| cell.experiment.as_str()));
-    let named = |name: &&str| section.run.spec().experiments.iter().position(|experiment| experiment.name == **name);
-    experiments.sort_by_key(|name| named(name).unwrap_or(usize::MAX));
+    let experiments = cells::experiments(section.run);
     let mut left = MAX_CELLS;
     for name in &experiments {
         if experiments.len() > 1 {
@@ -180,6 +176,9 @@ fn cells(page: &mut Markup, section: &Section<'_>, level: usize) {
         page.close("div");
         cut(page, cells.len(), left);
         left = left.saturating_sub(cells.len()).max(20);
+    }
+    if !section.legend.is_empty() {
+        page.element("p", &[("class", &"legend-of-cells")], section.legend.join(" "));
     }
     for (title, data) in &section.tables {
         heading(page, level + 1, title);

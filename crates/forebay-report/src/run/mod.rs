@@ -6,6 +6,7 @@
 mod dataset;
 mod single;
 mod titled;
+mod usual;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

@@ -88,11 +88,11 @@ fn warned(run: &Run<'_>) -> Vec<String> {
     if n_cells == 1 {
         return warnings.into_iter().map(|(warning, _)| format!("Warning: {warning}.")).collect();
     }
-    let said = |(warning, n): &(String, u64)| format!("{warning} ({})", count(*n, "cell"));
+    let said = |(warning, n): &(String, u64)| format!("Warning: {warning} ({}).", count(*n, "cell"));
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
     let mut all: Vec<String> = warnings.iter().take(MAX_WARNINGS).map(said).collect();
-    all.extend((more > 0).then(|| format!("and {more} more, with their cells")));
-    (!all.is_empty()).then(|| format!("Warnings of the runs: {}.", all.join("; "))).into_iter().collect()
+    all.extend((more > 0).then(|| format!("{}; the record has all.", count(more as u64, "more warning"))));
+    all
 }
 
 fn disturbed(run: &Run<'_>) -> Option<String> {

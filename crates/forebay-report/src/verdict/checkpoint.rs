@@ -1,7 +1,7 @@
 //! What checkpoints say: how long training stands still for one, how near saves come to the storage, and what a burst
 //! buffer is worth beside what was published.
 
-use forebay_record::{CheckpointCell, StudyCell, TrainCell};
+use forebay_record::{CheckpointCell, ProbeCell, ProbeMode, StudyCell, TrainCell};
 
 use crate::level;
 use crate::number::{brief_seconds, given, percent, quantity, times};
@@ -11,6 +11,8 @@ use crate::saves;
 use crate::stall;
 
 const MAX_CELLS: usize = 3;
+/// A restore that is faster than cold sequential reads by more than this comes from a cache.
+const ABOVE_PROBE: f64 = 1.25;
 
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     // One that is written behind the training's back is as durable as late as the one before it.
@@ -102,12 +104,28 @@ fn restores(run: &Run<'_>) -> Option<String> {
     let rate = |cell: &CheckpointCell| cell.restore_mb_per_s().unwrap_or(0.0);
     let known = run.cells_of::<CheckpointCell>().filter(|(_, cell)| cell.restore_mb_per_s().is_some());
     let (of, best) = known.max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
+    let above = probed(run, of).filter(|most| rate(best) > ABOVE_PROBE * most).map(|most| {
+        format!(
+            " That is more than the probe's {} MB/s of sequential reads there: what was just saved may come from a cache below \
+             the file system.",
+            quantity(most)
+        )
+    });
     Some(format!(
-        "Restores reach {} MB/s, with every byte verified{} ({}).",
+        "Restores reach {} MB/s, with every byte verified{} ({}).{}",
         quantity(rate(best)),
         of_ceiling(best.restore_efficiency(), "of the ceiling"),
-        level::all(&of.factors)
+        level::all(&of.factors),
+        above.unwrap_or_default()
     ))
+}
+
+/// The best sequential read that the same study probed on the tier of a cell.
+fn probed(run: &Run<'_>, of: &StudyCell) -> Option<f64> {
+    let same = |(other, probe): &(&StudyCell, &ProbeCell)| {
+        probe.mode == ProbeMode::SequentialRead && other.level("tier") == of.level("tier")
+    };
+    run.cells_of::<ProbeCell>().filter(same).map(|(_, probe)| probe.mb_per_s).reduce(f64::max)
 }
 
 /// How near an async stall comes to the copy that it is.

@@ -126,8 +126,37 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
         findings.extend(super::train::lever(&cell.lever, totals.wall_s).filter(|_| is_ours));
     } else {
         findings.extend(missed(run));
+        findings.extend(required(run));
     }
     findings
+}
+
+/// What each workload requires and takes, and how many of its cells reach it.
+fn required(run: &Run<'_>) -> Vec<String> {
+    let mut all: Vec<(&str, f64, Option<f64>, Vec<&WorkloadCell>)> = Vec::new();
+    for (_, cell) in run.cells_of::<WorkloadCell>() {
+        let Some(judged) = cell.judged.iter().find(|judged| judged.is_decisive) else { continue };
+        let demand = cell.demand_bytes_per_s.map(|rate| rate / 1e6);
+        match all
+            .iter_mut()
+            .find(|(name, limit, of, _)| *name == cell.workload && *limit == judged.limit && *of == demand)
+        {
+            Some((.., cells)) => cells.push(cell),
+            None => all.push((&cell.workload, judged.limit, demand, vec![cell])),
+        }
+    }
+    let said = all.iter().take(MAX_GROUPS).map(|(name, limit, demand, cells)| {
+        let asks = demand.map(|rate| format!("; one accelerator that never waits takes {} MB/s", quantity(rate)));
+        let is_met = |cell: &&&WorkloadCell| cell.judged.iter().all(|judged| judged.is_met || !judged.is_decisive);
+        format!(
+            "{name} requires an AU of {} %: {} of {} reach it{}.",
+            given(100.0 * limit),
+            cells.iter().filter(is_met).count(),
+            count(cells.len() as u64, "cell"),
+            asks.unwrap_or_default()
+        )
+    });
+    said.collect()
 }
 
 /// Cells of a study that were asked for a utilisation and missed it.

@@ -125,9 +125,14 @@ fn what_else_differs_comes_first_and_does_not_part_the_cells() {
 }
 
 #[test]
-fn runs_without_a_cell_in_common_say_so() {
-    let said = text(&[plain::named("a", &plain::ingest(USUAL)), plain::named("b", &plain::probe())]);
-    assert!(said.contains("The runs have no cell in common; there is nothing to compare."), "{said}");
+fn runs_of_different_commands_are_not_compared() {
+    let runs = [plain::named("a", &plain::ingest(USUAL)), plain::named("b", &plain::probe())];
+    let said = text(&runs);
+    assert!(!said.contains("compared with") && !said.contains("nothing to compare"), "{said}");
+    let report: Value = serde_json::from_str(&json(&runs)).unwrap();
+    assert_eq!(report["comparisons"], serde_json::json!([]));
+    assert!(crate::page_of(&runs).contains("<h1>2 runs</h1>"));
+    assert!(forebay_report::headline(&runs).starts_with("a: "));
 }
 
 #[test]

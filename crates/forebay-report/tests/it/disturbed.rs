@@ -89,6 +89,23 @@ fn a_caption_is_of_cells_that_nothing_disturbed() {
 }
 
 #[test]
+fn a_single_bar_has_one_axis_and_values_far_apart_are_marks() {
+    let of_bars = |record: &Value| {
+        let runs = [plain::named("ingest", record)];
+        let figures = report(&runs)["runs"][0]["figures"].as_array().unwrap().clone();
+        let bars = figures.into_iter().find(|figure| figure["kind"] == "bars").unwrap();
+        (bars["remarks"].to_string(), bars["caption"].as_str().unwrap().to_owned())
+    };
+    let mut record = plain::ingest(USUAL);
+    assert!(!of_bars(&record).0.contains("data table"), "images/s and MB/s are proportional");
+    record["cells"].as_array_mut().unwrap().truncate(1);
+    assert!(of_bars(&record).0.contains("is in the data table."), "{}", of_bars(&record).0);
+    let mut record = plain::ingest(USUAL);
+    record["cells"][0] = plain::ingest(Plan { speed: 0.01, ..USUAL })["cells"][0].clone();
+    assert!(of_bars(&record).1.contains("The axis is logarithmic: marks show values"), "{}", of_bars(&record).1);
+}
+
+#[test]
 fn a_comparison_with_a_disturbed_cell_is_not_judged() {
     let (mut before, after) = (plain::ingest(USUAL), plain::ingest(Plan { speed: 1.5, ..USUAL }));
     disturb(&mut before["cells"][0]);

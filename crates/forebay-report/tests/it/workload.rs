@@ -265,3 +265,35 @@ fn where_checkpoints_make_the_gap_they_are_named() {
     assert!(said.contains("it leaves out checkpoints"), "{said}");
     assert!(said.contains("the main cause of stalls is checkpoints"), "{said}");
 }
+
+#[test]
+fn a_study_says_what_its_workload_requires_and_how_many_cells_reach_it() {
+    let mut lines = lines();
+    for line in &mut lines[1..6] {
+        let value = line["workload"]["au_epoch"].as_f64().unwrap() / 100.0;
+        line["workload"]["judged"] =
+            json!([{"what": "au_epoch", "value": value, "limit": 0.9, "is_met": false, "is_decisive": true}]);
+        line["workload"]["demand_bytes_per_s"] = json!(3.177e9);
+    }
+    let run = [NamedRun { name: "hugen".to_owned(), record: AnyRecord::from_text(&jsonl(&lines)).unwrap() }];
+    let wanted =
+        "unet3d_h100 requires an AU of 90 %: 0 of 5 cells reach it; one accelerator that never waits takes 3,177 MB/s.";
+    assert!(json(&run).contains(wanted), "{}", text(&run));
+    assert!(page_of(&run).contains(">required: 90 %</text>"));
+    assert!(!page_of(&[study()]).contains("required: "), "nothing was required");
+}
+
+#[test]
+fn a_study_without_figures_has_the_usual_ones() {
+    let mut lines = lines();
+    lines[0]["spec"]["figure"] = json!([]);
+    let run = [NamedRun { name: "hugen".to_owned(), record: AnyRecord::from_text(&jsonl(&lines)).unwrap() }];
+    let report: Value = serde_json::from_str(&json(&run)).unwrap();
+    let figures = report["runs"][0]["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 1);
+    assert_eq!(
+        (&figures[0]["kind"], &figures[0]["title"]),
+        (&json!("utilisation"), &json!("unet3d: accelerator utilisation"))
+    );
+    assert_eq!(figures[0]["data"].as_array().unwrap().len(), 10, "both arithmetics at five levels");
+}

@@ -115,6 +115,23 @@ fn another_plan_is_refused_with_what_differs() {
 }
 
 #[test]
+fn titles_and_figures_may_change_and_finished_cells_stay() {
+    let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
+    let record = whole(&plan);
+    let torn = &record[..record.len() - 3];
+    fs::write(dir.path().join(RECORD), torn).unwrap();
+    let figure = "\n[[figure]]\nid = \"f\"\ntitle = \"F\"\nkind = \"bars\"\nexperiment = \"all\"\nx = \"threads\"\n";
+    let anew = plan_of(&format!("{SMALL}{figure}"));
+    let (mut folder, run) = Folder::resume(dir.path(), &head_of(&anew)).unwrap();
+    assert_eq!((run.cells.len(), run.head.spec.figures.len()), (8, 1), "the torn line is gone");
+    go(&anew, &Remaining::after(&anew, &run, false), &mut folder, &mut Fake::default());
+    let run = recorded(dir.path());
+    assert_eq!(ids(&run.cells), ids_in_order(&plan));
+    assert_eq!(run.head.spec.figures[0].id, "f");
+    assert!(fs::read_to_string(dir.path().join("plan.toml")).unwrap().contains("[[figure]]"));
+}
+
+#[test]
 fn a_record_damaged_before_its_end_is_refused_and_left_alone() {
     let (dir, plan) = (tempfile::tempdir().unwrap(), plan_of(SMALL));
     let damaged = whole(&plan).replacen("\"line\":\"cell\"", "\"line\":\"ce\"", 1);

@@ -175,6 +175,7 @@ impl<'a> Run<'a> {
         let places = Places::new(plan, &self.data);
         for wanted in places.to_make(self.rest.cells_of(plan)) {
             let doing = match wanted.making {
+                _ if wanted.is_there() => "checking",
                 Making::Make(_) | Making::Records(_) => "making",
                 Making::Pack { .. } => "packing",
             };

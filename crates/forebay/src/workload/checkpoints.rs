@@ -73,18 +73,29 @@ impl CheckpointFlags<'_> {
             );
         }
         if !self.data.is_dir() && !workflow.generate_data {
+            let data = self.data.escaped();
+            if workflow.train {
+                bail!(
+                    "{data}: no data for this workload\n\
+                     hint: make it with `forebay workload make`, or name its folder with --data DIR"
+                );
+            }
             bail!(
-                "this workload saves checkpoints, but there is no data folder {} to keep them in during the run\n\
-                 hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR",
-                self.data.escaped()
+                "this workload saves checkpoints, but there is no data folder {data} to keep them in during the run\n\
+                 hint: name a folder with --checkpoint-dir DIR, or keep them with the results of --out DIR"
             );
         }
         Ok(())
     }
 }
 
-pub(super) fn announce(plan: &Plan) {
+/// Says where checkpoints go, if the run saves or restores any.
+pub(super) fn announce(plan: &Plan, accelerators: u64) {
     let Some(place) = checkpoint_place(plan) else { return };
+    let n_saves = forebay_workload::Plan::new(&plan.workload, accelerators).map_or(0, |totals| totals.checkpoints);
+    if n_saves == 0 && plan.workload.checkpoint.n_read == 0 {
+        return;
+    }
     let hint = if place.is_removed { "; keep them with --out DIR or --checkpoint-dir DIR" } else { "" };
     remark(&format!("forebay: checkpoints go to {}{hint}", place.describe()));
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow, bail};
 use forebay_dataset::RECORDS_MARKER;
-use forebay_emulation::{INTERRUPTED, Plan, WorkloadSettings, checkpoint_place, checkpoint_warning};
+use forebay_emulation::{INTERRUPTED, Plan, WorkloadSettings, checkpoint_place, checkpoint_warning, data_warning};
 use forebay_measure::Observer;
 use forebay_ranks::Ranks;
 use forebay_record::{Record, WorkloadCell};
@@ -86,13 +86,17 @@ fn run_on(args: &Args, ranks: &dyn Ranks) -> Result<Outcome> {
         let all = forebay_workload::Plan::new(&checked.workload, args.settings.0.all_accelerators() * ranks.size());
         let all = all.map_err(|problem| refused(&args.source.name, &problem))?;
         if ranks.rank() == 0 {
-            print(&format!("{}{}", show::describe(&checked, &all), places(&plan)))?;
+            // The folder of the run, not the workload's own.
+            let mut shown = checked.clone();
+            shown.workload.storage_root.clear();
+            shown.workload.dataset.data_folder = plan.data.escaped().into_owned();
+            print(&format!("{}{}", show::describe(&shown, &all), places(&plan)))?;
         }
         foresee(args, &plan, ranks)?;
         return Ok(Outcome::Met);
     }
     if ranks.rank() == 0 {
-        checkpoints::announce(&plan);
+        checkpoints::announce(&plan, args.settings.0.all_accelerators() * ranks.size());
     }
     let record = observed(args, &plan, ranks).inspect_err(|_| {
         if let Some(out) = plan.out.as_deref().filter(|_| ranks.rank() == 0) {
@@ -262,7 +266,9 @@ fn places(plan: &Plan) -> String {
     if let Some(to) = &plan.out {
         out.push_str(&format!("{:<10}  {}\n", "results in", to.escaped()));
     }
-    out.extend(checkpoint_warning(plan).map(|warning| format!("WARNING: {warning}\n")));
+    let trains = plan.workload.workflow.train && !plan.workload.workflow.generate_data;
+    let of_data = trains.then(|| data_warning(plan)).flatten();
+    out.extend(of_data.into_iter().chain(checkpoint_warning(plan)).map(|warning| format!("WARNING: {warning}\n")));
     out
 }
 

@@ -104,7 +104,7 @@ fn memory_is_no_disk_and_its_cells_are_warm() {
     let Some(ran) = with_mount(&dir, "mount -t tmpfs -o size=16m none small", script) else { return };
     let remark =
         "small is on tmpfs, which is memory, not a disk: its reads are marked warm and are not a disk's ceiling";
-    let last = "forebay: no cell of ram is proven cold and undisturbed, so ingest will not compare with it";
+    let last = "forebay: ram cannot be used as a ceiling: no undisturbed cell is proven cold";
     assert_eq!(ran.stderr, format!("forebay: {remark}\nforebay: saved as the ceiling ram\n{last}\n"));
     assert!(
         ran.stdout.contains(&format!("\nnote: {remark}\nnote: cells marked warm or mixed are not a ceiling")),

@@ -120,7 +120,7 @@ fn without_a_file_the_tables_are_printed() {
         printed.starts_with("Characterizing deep-learning I/O workloads: the micro-benchmark\n\nStorage limits hdd;")
     );
     assert!(printed.contains("11 of 12 published values agree"), "{printed}");
-    let table = printed.lines().skip_while(|line| !line.contains(" cell ")).take_while(|line| !line.is_empty());
+    let table = printed.lines().skip_while(|line| *line != "ingest").take_while(|line| !line.is_empty());
     assert_eq!(table.filter(|line| line.contains("read only, 8 threads")).count(), 4, "{printed}");
     assert!(dir.met("report probe.json").contains("random read"));
 }

@@ -434,6 +434,7 @@ fn the_other_studies_among_the_examples_can_be_planned() {
         ("prefetch-frontier", "frontier (train): 36 cells × 0+1  "),
         ("contention", "saves (train): 3 cells × 0+1  "),
         ("checkpoint-interval", "interval (train): 6 cells × 0+2  "),
+        ("storage-proof", "unet3d (workload): 1 cell × 0+1  "),
     ] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/studies/{name}.toml"));
         let preview = dir.met(&format!("study run {} --dry-run", file.display()));

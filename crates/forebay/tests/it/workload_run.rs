@@ -165,7 +165,15 @@ fn a_dry_run_says_what_would_be_done_and_where() {
     }
     let text = dir.met("workload run saves.yaml --data a/set --accelerators 2 --out results --dry-run");
     assert!(text.starts_with("workload    saves\ndata        8 npz files of 1 sample, 32.8 KB; "), "{text}");
+    assert!(text.lines().nth(1).unwrap().ends_with("a/set"), "the folder of the run, not of the workload: {text}");
     assert!(text.contains("\ntrain       2 epochs of 2 steps for each of 2 accelerators, "), "{text}");
+    let other = dir.met("workload run saves.yaml --shrink-bytes 2 --dry-run");
+    assert!(
+        other.contains("\nWARNING: the data was made with other settings (") && !text.contains("WARNING"),
+        "{other}"
+    );
+    let said = dir.refused("workload run saves.yaml --data gone --dry-run");
+    assert!(said.starts_with("forebay: gone: no data for this workload\nhint: make it with "), "{said}");
     let system = file_system(&text);
     let ending = |saves: &str| format!("data in     a/set ({system})\nsaves to    {saves}\nresults in  results\n");
     assert!(text.ends_with(&ending(&format!("results/checkpoints ({system})"))), "{text}");

@@ -10,6 +10,8 @@ use crate::number::seconds;
 
 use super::{Columns, Context, Data, Drawn, both, quantity, tick};
 
+/// What the process asked the kernel for with calls.
+const READ_CALLS: &str = "read calls";
 /// Points along the axis of a desk's and of a phone's picture.
 const MAX_POINTS: (usize, usize) = (240, 100);
 const MAX_DISKS: usize = 2;
@@ -63,6 +65,9 @@ pub(super) fn make(context: &Context<'_>) -> Drawn {
             forebay_units::group_digits(series.time_s.len() as u64)
         ));
     }
+    if panels.iter().flat_map(|panel| &panel.curves).any(|curve| curve.name == READ_CALLS) {
+        remarks.push("Read calls leave out files that are mapped into memory, and io_uring.".to_owned());
+    }
     Drawn {
         data: data(series, &panels),
         caption: caption(series, &panels),
@@ -93,7 +98,7 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
         [("read", false), ("write", true)]
             .map(|(what, dashed)| (format!("disk.{disk}.{what}_bytes_per_s"), format!("{disk} {what}"), 1e-6, dashed))
     };
-    let process = [("rchar", "requested", false), ("read", "from the device", true), ("write", "to the device", true)];
+    let process = [("rchar", READ_CALLS, false), ("read", "from the device", true), ("write", "to the device", true)];
     let process =
         process.map(|(what, name, dashed)| (format!("process.{what}_bytes_per_s"), name.to_owned(), 1e-6, dashed));
     let cpu = [("user", false), ("system", false), ("iowait", true)];
