@@ -49,7 +49,11 @@ fn step(networks: &mut [Network<Cpu>], images: &[f32], labels: &[i64]) -> f32 {
         network.exchange(add).unwrap();
     }
     for network in networks {
-        network.exchange(|values| -> Result<(), Error> { Ok(values.copy_from_slice(&sums)) }).unwrap();
+        let set = |values: &mut [f32]| -> Result<(), Error> {
+            values.copy_from_slice(&sums);
+            Ok(())
+        };
+        network.exchange(set).unwrap();
         network.apply().unwrap();
     }
     loss
