@@ -14,11 +14,11 @@ use forebay_workload::{Part, Time, Workload};
 use super::accelerator::{Accelerator, Doing, PassTimer, Readiness};
 use super::compute::{Draws, Pace};
 use super::feed::Supply;
-use super::ranks::{Failed, Ranks, Verdict};
 use super::run::Error;
 use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::{Epoch, Saved};
+use forebay_ranks::{Failed, Ranks, Verdict};
 
 /// Minimum interval between progress events.
 const TELL_EVERY: Duration = Duration::from_millis(50);

@@ -13,10 +13,10 @@ use forebay_workload::{Part, Time, Workload};
 use super::batch_source::{evaluates, storage};
 use super::plan::Plan;
 use super::prepare::together;
-use super::ranks::Ranks;
 use super::read::{Access, Samples, refused};
 use super::run::Error;
 use super::saving;
+use forebay_ranks::Ranks;
 
 /// Finds errors in advance. Every rank must call it, as for a run.
 ///

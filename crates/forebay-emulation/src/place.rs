@@ -13,8 +13,8 @@ use forebay_workload::Format;
 
 use super::plan::Plan;
 use super::prepare::together;
-use super::ranks::Ranks;
 use super::run::Error;
+use forebay_ranks::Ranks;
 
 pub(super) const PREFIX: &str = ".forebay-checkpoints-";
 

@@ -13,38 +13,16 @@ use forebay_workload::{Format, Part, Shuffle, Workload};
 
 use super::batch_source::BatchSource;
 use super::plan::Plan;
-use super::ranks::Ranks;
 use super::read::Seeds;
 use super::run::Error;
+use forebay_ranks::{Ranks, everybody};
 
 /// Maximum number of files whose residency is sampled if nothing is evicted.
 const LOOKED_AT: u64 = 1024;
 
 /// Ends all ranks if one has failed: that one with its own error, the others with its reason.
 pub(super) fn together<T>(ranks: &dyn Ranks, outcome: Result<T, Error>) -> Result<T, Error> {
-    match outcome {
-        Ok(value) => ranks.meet(Ok(())).map(|()| value).map_err(Error::Rank),
-        Err(error) => {
-            // All ranks learn the reason; this rank has the details.
-            let _ = ranks.meet(Err(chain(&error)));
-            Err(error)
-        }
-    }
-}
-
-/// Returns every rank's text, by rank, on all of them.
-pub(super) fn everybody(ranks: &dyn Ranks, mine: &str) -> Result<Vec<String>, Error> {
-    let all = ranks.gather(mine.as_bytes().to_vec())?.unwrap_or_default();
-    let all = ranks.broadcast(all.join(&b'\n'))?;
-    Ok(String::from_utf8_lossy(&all).split('\n').map(str::to_owned).collect())
-}
-
-/// Index of this rank among those of its host, and their number.
-pub(super) fn on_host(ranks: &dyn Ranks) -> Result<(u64, u64), Error> {
-    let (me, host) = (ranks.rank(), ranks.host());
-    let all = everybody(ranks, &host)?;
-    let here = || (0..).zip(&all).filter(|(_, of)| **of == host).map(|(rank, _)| rank);
-    Ok((here().filter(|rank: &u64| *rank < me).count() as u64, here().count() as u64))
+    forebay_ranks::together(ranks, outcome, |error| chain(error))
 }
 
 /// Checks that all ranks have the same plan, and returns the seeds of the orders: the workload's, or some from the
@@ -55,7 +33,8 @@ pub(super) fn agree(plan: &Plan, ranks: &dyn Ranks) -> Result<Seeds, Error> {
     let first = ranks.broadcast(mine.into_bytes())?;
     let first = String::from_utf8_lossy(&first);
     let (seeds, theirs) = first.split_once('\n').unwrap_or((&first, ""));
-    let differs = difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
+    let differs =
+        forebay_ranks::difference(theirs, &text(plan)).map(|what| Error::OtherPlan { rank: ranks.rank(), what });
     together(ranks, differs.map_or(Ok(()), Err))?;
     let known = seeds
         .split_once(' ')
@@ -74,19 +53,6 @@ fn text(plan: &Plan) -> String {
     let Plan { settings, workload, tier, out, .. } = plan;
     let version = env!("CARGO_PKG_VERSION");
     format!("version: {version}\ntier: {tier:?}\nout: {out:?}\n{settings:#?}\n{workload:#?}")
-}
-
-fn difference(theirs: &str, ours: &str) -> Option<String> {
-    if theirs == ours {
-        return None;
-    }
-    let mut lines = theirs.lines().zip(ours.lines());
-    let differs = lines.find(|(theirs, ours)| theirs != ours);
-    let line = |text: &str| text.trim().trim_end_matches(',').to_owned();
-    Some(match differs {
-        Some((theirs, ours)) => format!("the first rank has \"{}\", this one \"{}\"", line(theirs), line(ours)),
-        None => "one rank has more settings than the other".to_owned(),
-    })
 }
 
 /// For the record.
@@ -201,10 +167,10 @@ pub(super) fn otherwise(plan: &Plan) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ranks::{Failed, Solo, Verdict};
     use super::super::settings::WorkloadSettings;
     use super::*;
     use forebay_measure::Place;
+    use forebay_ranks::{Failed, Solo, Verdict};
 
     /// The second of two ranks; the first sent this text.
     struct Second(String);
@@ -232,6 +198,10 @@ mod tests {
 
         fn broadcast(&self, _: Vec<u8>) -> Result<Vec<u8>, Failed> {
             Ok(self.0.clone().into_bytes())
+        }
+
+        fn sum(&self, _: &mut [f32]) -> Result<(), Failed> {
+            unreachable!("a workload sums nothing")
         }
     }
 

@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::cell::Known;
 use super::rank_report::RankReport;
-use super::ranks::{Failed, Ranks};
 use super::run::Error;
 use super::times::{Epoch, Evaluated, Saved};
 use super::totals::{blocks, dlio_of};
 use crate::local_time;
+use forebay_ranks::{Failed, Ranks};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 

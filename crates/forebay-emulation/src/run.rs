@@ -23,10 +23,10 @@ use super::place::Folder;
 use super::plan::Plan;
 use super::prepare::{self, together};
 use super::rank_report::RankReport;
-use super::ranks::{Failed, Ranks};
 use super::read::Seeds;
 use super::results::{self, Setting};
 use super::saving::{self, Saver};
+use forebay_ranks::{Failed, Ranks};
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,7 +87,7 @@ pub fn run(
         saving::check_room(plan, ranks, totals.checkpoints)?;
     }
     let saves_in = workflow.checkpoint.then(|| Folder::open(plan, ranks)).transpose()?;
-    let neighbours = prepare::on_host(ranks)?;
+    let neighbours = forebay_ranks::on_host(ranks)?;
     let mut part = together(ranks, Part::open(plan, ranks, &totals, seeds, saves_in.as_ref(), observer))?;
     // Only now has every rank finished reading headers and indices.
     part.before = together(ranks, part.caches(neighbours))?;
@@ -120,7 +120,7 @@ fn finish(
     });
     // An error in DLIO's result files must not lose the measurement.
     let unwritten = written.err().map(|error| chain(&error).replace('\n', " ")).unwrap_or_default();
-    let unwritten = prepare::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
+    let unwritten = forebay_ranks::everybody(ranks, &unwritten)?.into_iter().find(|reason| !reason.is_empty());
     if let (Some((record, _)), Some(reason)) = (&mut record, unwritten) {
         record.notes.push(format!("DLIO's result files are incomplete: {reason}"));
     }

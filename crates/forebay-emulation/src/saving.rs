@@ -13,13 +13,13 @@ use forebay_checkpoint::format::Layout;
 use forebay_checkpoint::{Checkpoint, Fs, Keep, Name, Options, Store, Tier};
 use forebay_measure::FileSystem;
 use forebay_measure::cold;
+use forebay_ranks::{Ranks, everybody};
 use forebay_units::Bytes;
 use forebay_workload::{Workload, model};
 
 use super::place::there;
 use super::plan::Plan;
-use super::prepare::{everybody, together};
-use super::ranks::Ranks;
+use super::prepare::together;
 use super::run::Error;
 use super::state::State;
 

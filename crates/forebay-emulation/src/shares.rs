@@ -8,11 +8,11 @@ use forebay_measure::laps::Part;
 
 use super::accelerator::PassTimer;
 use super::accelerator_group::{AcceleratorGroup, lap};
-use super::ranks::{Failed, Verdict};
 use super::run::Error;
 use super::saving::Saver;
 use super::side_by_side::side_by_side;
 use super::times::Saved;
+use forebay_ranks::{Failed, Verdict};
 
 /// Interval at which a pause between checkpoints checks for a stop.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(50);

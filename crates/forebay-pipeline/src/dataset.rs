@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::iterator::Batches;
 use crate::map::{Map, MapFn, Sample, Wants};
 use crate::source::{Packing, Source};
-use crate::stage::{Chain, Interleave, Repeat, Shard, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Split, Stage, Take};
+use crate::stage::{Chain, Interleave, Repeat, Shuffle, ShuffleBuffer, ShuffleGroups, Skip, Split, Stage, Take};
 use crate::stage_cache::CacheAt;
 use crate::state::State;
 
@@ -34,7 +34,7 @@ impl Dataset {
         Self { source, chain, raw_cache: None, refused: None, shuffled_whole: false, window: (0, 1) }
     }
 
-    fn then(mut self, name: &'static str, stage: impl Stage + 'static) -> Self {
+    pub(crate) fn then(mut self, name: &'static str, stage: impl Stage + 'static) -> Self {
         if self.refused.is_none() {
             self.refused = stage.refuse(&self.chain).map(|reason| (name, reason));
         }
@@ -69,12 +69,6 @@ impl Dataset {
     pub fn interleave(mut self, cycle: usize, block: usize) -> Self {
         self.window.1 = self.window.1.saturating_mul(cycle as u64);
         self.then("interleave", Interleave { cycle, block })
-    }
-
-    /// The part of rank `rank` out of `of`. Parts are disjoint and together cover all samples.
-    #[must_use]
-    pub fn shard(self, rank: u64, of: u64) -> Self {
-        self.then("shard", Shard { rank, of })
     }
 
     /// All samples except the `n` that `seed` selects for [`held_out`](Self::held_out), which are the same in every

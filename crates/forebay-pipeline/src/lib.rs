@@ -45,6 +45,7 @@ mod map;
 mod records;
 mod rng;
 mod rows;
+mod sharded;
 mod source;
 mod stage;
 mod stage_cache;

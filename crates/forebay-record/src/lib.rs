@@ -79,7 +79,9 @@ pub use trace::{
     TraceBytes, TraceCell, TraceFetch, TraceFile, TraceOperation, TracePhase, TraceProcess, TraceRule, TraceSave,
     TraceSize, TraceTotals,
 };
-pub use train::{Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainStep, TrainTotals, Validation};
+pub use train::{
+    Baseline, Epoch, Feed, NEED_ACCELERATORS, TrainCell, TrainRank, TrainStep, TrainTotals, Validation, au_dlio,
+};
 pub use tuning::{Tuning, TuningEnd, TuningOutcome};
 pub use words::{WORDS, Word};
 pub use workload::{Judged, Quantiles, WorkloadCell, WorkloadEpoch, WorkloadRank, WorkloadSave, WorkloadTotals};

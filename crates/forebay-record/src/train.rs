@@ -24,16 +24,24 @@ pub struct TrainStep {
     pub copy_s: f64,
     /// Seconds it computed; where batches are sent ahead, including the rest of a copy in progress.
     pub compute_s: f64,
+    /// Seconds it waited for other ranks and exchanged gradients with them; missing for one process.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub exchange_s: f64,
     /// Seconds training stood still for a checkpoint.
     pub checkpoint_s: f64,
     /// Seconds between the other parts, without validation.
     #[serde(default)]
     pub other_s: f64,
-    /// Loss of the batch; `None` when nothing was computed or it was not a number.
+    /// Loss of the batch, of several ranks the mean over theirs; `None` when nothing was computed or it was not a number.
     pub loss: Option<f32>,
 }
 
-/// Totals of one run.
+/// For fields of several ranks, which records of one process do not have.
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
+/// Totals of one run. Of several ranks, counts are sums and times are means over the ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainTotals {
@@ -48,7 +56,8 @@ pub struct TrainTotals {
     /// Requests to the storage; `None` in old records and where nothing was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Wall clock from the start of the pipeline threads to the end of the last step, in seconds: the sum of the next six fields.
+    /// Wall clock from the start of the pipeline threads to the end of the last step, in seconds: the sum of the next
+    /// fields, up to `other_s`.
     pub wall_s: f64,
     /// Seconds the accelerator was idle without a batch.
     pub wait_s: f64,
@@ -56,6 +65,9 @@ pub struct TrainTotals {
     pub copy_s: f64,
     /// Seconds it computed, summed over the steps.
     pub compute_s: f64,
+    /// Seconds it waited for other ranks and exchanged gradients with them; missing for one process.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub exchange_s: f64,
     /// Seconds training stood still for checkpoints.
     pub checkpoint_s: f64,
     /// Seconds training stood still for validation.
@@ -128,8 +140,29 @@ impl TrainTotals {
 
     /// Must equal the wall clock.
     pub fn parts_s(&self) -> f64 {
-        self.wait_s + self.copy_s + self.compute_s + self.checkpoint_s + self.validate_s + self.other_s
+        let stops_s = self.exchange_s + self.checkpoint_s + self.validate_s;
+        self.wait_s + self.copy_s + self.compute_s + stops_s + self.other_s
     }
+}
+
+/// The steps by epoch; of a run that resumed after `first` steps, the first epoch has only those that were left.
+pub(crate) fn by_epoch(steps: &[TrainStep], first: u64, steps_per_epoch: u64) -> impl Iterator<Item = &[TrainStep]> {
+    let an_epoch = steps_per_epoch.max(1);
+    let left = (an_epoch - first % an_epoch).min(steps.len() as u64) as usize;
+    let (begun, whole) = steps.split_at(left);
+    let an_epoch = usize::try_from(an_epoch).unwrap_or(usize::MAX);
+    std::iter::once(begun).filter(|steps| !steps.is_empty()).chain(whole.chunks(an_epoch))
+}
+
+/// Utilisation as DLIO counts: without the first step of every epoch and without checkpoints, mean over the epochs.
+pub fn au_dlio(steps: &[TrainStep], first: u64, steps_per_epoch: u64) -> Option<f64> {
+    let counted = by_epoch(steps, first, steps_per_epoch).filter(|epoch| epoch.len() > 1).map(|epoch| {
+        let sum = |part: fn(&TrainStep) -> f64| epoch[1..].iter().map(part).sum::<f64>();
+        let whole = sum(|step| step.wait_s + step.copy_s + step.compute_s + step.exchange_s + step.other_s);
+        sum(|step| step.compute_s) / whole
+    });
+    let counted: Vec<f64> = counted.collect();
+    (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)
 }
 
 /// Speed of an accelerator that never waits: steps on one batch in memory, or the emulated step time.
@@ -184,6 +217,23 @@ pub struct Validation {
     pub seconds: f64,
 }
 
+/// A rank of a run on several, and its own totals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrainRank {
+    /// Number of the rank, from 0.
+    pub rank: u64,
+    /// Host it ran on.
+    pub host: String,
+    /// Its compute device.
+    pub device: String,
+    /// Its worker threads.
+    pub threads: u64,
+    /// Its own totals.
+    #[serde(flatten)]
+    pub totals: TrainTotals,
+}
+
 /// One combination of settings, run once or several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -213,8 +263,11 @@ pub struct TrainCell {
     /// Number of classes; `None` for an emulated accelerator.
     #[serde(default)]
     pub classes: Option<u64>,
-    /// Samples in the batch of each step.
+    /// Samples in the batch of each step; of several ranks, of each of them.
     pub batch: u64,
+    /// Ranks that trained together, in the run that the totals are from; empty for one process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<TrainRank>,
     /// Steps per pass over the data.
     pub steps_per_epoch: u64,
     /// Worker threads; with `auto`, the number that was chosen; 0 for synthetic batches.
@@ -298,11 +351,11 @@ pub struct TrainCell {
 pub const NEED_ACCELERATORS: f64 = 8.0;
 
 impl TrainCell {
-    /// Images per second that the accelerator takes when it never waits.
+    /// Images per second that one accelerator takes when it never waits.
     pub fn takes_images_per_s(&self) -> Option<f64> {
         let rate = match self.baseline {
             Some(baseline) => self.batch as f64 / baseline.step_s,
-            None => self.totals.images as f64 / self.totals.compute_s,
+            None => self.totals.images as f64 / self.ranks.len().max(1) as f64 / self.totals.compute_s,
         };
         (rate.is_finite() && rate > 0.0).then_some(rate)
     }

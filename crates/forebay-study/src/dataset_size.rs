@@ -16,9 +16,9 @@ use super::steps::{Task, Work};
 /// Refuses a training cell whose dataset has fewer samples than one batch.
 pub(super) fn for_cell(id: &str, work: &Work, n_samples: u64) -> Result<()> {
     match &work.task {
-        Task::Train(settings) if !settings.synthetic && n_samples < settings.batch as u64 => {
+        Task::Train(settings) if !settings.synthetic && n_samples < settings.images_per_step() => {
             let name = work.dataset().unwrap_or_default();
-            let (has, batch) = (count(n_samples, "sample"), settings.batch);
+            let (has, batch) = (count(n_samples, "sample"), settings.images_per_step());
             let reason = format!("dataset \"{name}\" has {has}, less than one batch of {batch}");
             Err(Error::plan(format!("cell {id}"), reason))
         }

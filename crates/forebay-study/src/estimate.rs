@@ -127,7 +127,8 @@ impl<'a> Estimator<'a> {
             return Estimate::default();
         }
         let images = settings.images_per_run(samples.n).saturating_mul(rounds);
-        let (steps, batch) = ((images / settings.batch as u64) as f64, settings.batch as f64);
+        let step = settings.images_per_step();
+        let (steps, batch) = ((images / step) as f64, step as f64);
         let make_s = match settings.synthetic {
             true => 0.0,
             false => batch / self.rate(samples, settings.threads, profile, true),

@@ -27,7 +27,7 @@ impl<E: Engine> Block<E> {
     /// When the layers do not fit together, or the device fails.
     pub fn new(engine: E, layers: &[Node], input: Shape, batch: usize, seed: u64) -> Result<Self> {
         let output = output_shape(layers, input)?;
-        let body = Body::new(&engine, layers, input, batch, seed)?;
+        let body = Body::new(&engine, layers, input, batch, (seed, 0))?;
         let (input_len, output_len) = (batch * input.len(), batch * output.len());
         let (x, dx, dy) = (engine.tensor(input_len)?, engine.tensor(input_len)?, engine.tensor(output_len)?);
         Ok(Self { engine, body, x, dx, dy, input_len, output_len, step: 0 })

@@ -15,14 +15,21 @@ pub(crate) struct Body<E: Engine> {
 }
 
 impl<E: Engine> Body<E> {
-    pub(crate) fn new(engine: &E, nodes: &[Node], input: Shape, batch: usize, seed: u64) -> Result<Self> {
+    /// `portion` says which portion of a step's batch these samples are, of several of this size.
+    pub(crate) fn new(
+        engine: &E,
+        nodes: &[Node],
+        input: Shape,
+        batch: usize,
+        (seed, portion): (u64, u64),
+    ) -> Result<Self> {
         if nodes.is_empty() || batch == 0 || input.is_empty() {
             return Err(Error::Order(
                 "a network needs at least one layer, one sample per batch and one value per sample",
             ));
         }
         check_size("input", &[batch, input.height, input.width, input.channels])?;
-        let mut builder = Builder::new(engine, batch, seed);
+        let mut builder = Builder::new(engine, batch, seed, portion);
         let sequence = builder.sequence(nodes, input)?;
         let Builder { slots, names, .. } = builder;
         Ok(Self { sequence, store: engine.store(slots)?, spare: Spare::new(), names })

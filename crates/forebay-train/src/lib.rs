@@ -38,6 +38,7 @@ mod lent;
 mod model;
 mod network;
 pub mod optimizer;
+mod portion;
 mod rng;
 mod room;
 mod shape;
@@ -48,7 +49,7 @@ pub use accelerator::{EmulatedAccelerator, EmulatedStep, Emulation, Law, Manner}
 pub use block::Block;
 pub use engine::{
     ConvShape, Cpu, Cuda, CudaLibrary, Engine, Judgement, LinearShape, NormShape, NormSlots, Normalize, Part,
-    PoolShape, Precision, Slot, SlotId, SlotKind, cuda_libraries,
+    PoolShape, Precision, Slot, SlotId, SlotKind, cuda_devices, cuda_libraries,
 };
 pub use error::{Error, Result};
 pub use init::Init;

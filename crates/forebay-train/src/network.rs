@@ -26,12 +26,15 @@ pub struct Settings {
     pub normalize: Option<Normalize>,
     /// Number of batches that can be on the device or in transfer to it, at least 1.
     pub places: usize,
+    /// Which portion of each step's batch this network gets, counted from 0, if several networks share the steps; see
+    /// [`Network::exchange`].
+    pub portion: u64,
 }
 
 impl Settings {
-    /// Adam with its usual constants, unchanged pixels, one batch at a time.
+    /// Adam with its usual constants, unchanged pixels, one batch at a time, the whole of it.
     pub fn new(batch: usize, seed: u64) -> Self {
-        Self { batch, seed, optimizer: Optimizer::Adam(Adam::default()), normalize: None, places: 1 }
+        Self { batch, seed, optimizer: Optimizer::Adam(Adam::default()), normalize: None, places: 1, portion: 0 }
     }
 }
 
@@ -62,6 +65,8 @@ pub struct Network<E: Engine> {
     /// The slot for evaluation batches; created on first use.
     visitor: Option<E::Input>,
     is_running: bool,
+    /// Memory for [`exchange`](Self::exchange), kept between steps.
+    pub(crate) exchanged: Vec<f32>,
 }
 
 impl<E: Engine> Network<E> {
@@ -71,14 +76,14 @@ impl<E: Engine> Network<E> {
     /// When the layers do not fit together, settings are out of range, or the device fails.
     pub fn new(engine: E, model: &Model, settings: Settings) -> Result<Self> {
         let (image, n_classes) = (model.input, model.n_classes()?);
-        let Settings { batch, seed, optimizer, normalize, places } = settings;
+        let Settings { batch, seed, optimizer, normalize, places, portion } = settings;
         if places == 0 {
             return Err(Error::Order("a network needs at least one input slot"));
         }
         let normalize = normalize.unwrap_or_else(|| Normalize::identity(image.channels));
         Error::check_length("the scale of pixels", image.channels, normalize.scale.len())?;
         Error::check_length("the shift of pixels", image.channels, normalize.shift.len())?;
-        let body = Body::new(&engine, &model.layers, image, batch, seed)?;
+        let body = Body::new(&engine, &model.layers, image, batch, (seed, portion))?;
         let loss = engine.loss(batch, n_classes)?;
         let free = (0..places).map(|_| engine.input(batch, image, n_classes)).collect::<Result<_>>()?;
         let staged = VecDeque::with_capacity(places);
@@ -97,6 +102,7 @@ impl<E: Engine> Network<E> {
             staged,
             visitor: None,
             is_running: false,
+            exchanged: Vec::new(),
         })
     }
 
@@ -199,6 +205,17 @@ impl<E: Engine> Network<E> {
     /// # Errors
     /// When no batch is staged, the last step was not finished, or the device fails.
     pub fn start(&mut self) -> Result<()> {
+        self.start_portion()?;
+        self.apply()
+    }
+
+    /// Like [`start`](Self::start), but keeps the parameters: [`apply`](Self::apply) updates them, after
+    /// [`exchange`](Self::exchange) of the gradients with other networks. [`finish`](Self::finish) returns the loss
+    /// before or after that.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_portion(&mut self) -> Result<()> {
         if self.is_running {
             return Err(Error::Order("`start` called before the last step was finished"));
         }
@@ -215,12 +232,19 @@ impl<E: Engine> Network<E> {
             body.spare.give(gradient);
             Ok(())
         })?;
-        self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))?;
         self.engine.release(&mut input)?;
         // At the front: the caller may be filling the pixels of the last one.
         self.free.insert(0, input);
         self.is_running = true;
         Ok(())
+    }
+
+    /// Updates the parameters by their gradients, once after each [`start_portion`](Self::start_portion).
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn apply(&mut self) -> Result<()> {
+        self.engine.update(&mut self.body.store, &self.optimizer.rule(self.n_steps))
     }
 
     /// Waits for the started step and returns its loss.

@@ -22,6 +22,7 @@ mod store;
 mod study;
 mod terminal;
 mod tier;
+mod together;
 mod trace;
 mod train;
 mod tune;

@@ -91,7 +91,13 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         (_, Some(Train::Label { label: 0.., .. })) => "pass --classes N, one more than the largest label, or omit it",
         (_, Some(Train::Occupied { .. })) => "continue it with --resume, or give another --checkpoint-dir",
         (_, Some(Train::OtherRun { .. })) => "use that run's settings, or another --checkpoint-dir without --resume",
-        (_, Some(Train::TooFewSamples { n_samples: n @ 1.., .. })) => return Some(format!("pass --batch {n} or less")),
+        (_, Some(Train::TooFewSamples { n_samples: n, n_ranks, .. })) if n >= n_ranks => {
+            let fewer = if *n_ranks > 1 { ", or use fewer ranks" } else { "" };
+            return Some(format!("pass --batch {} or less{fewer}", n / n_ranks));
+        }
+        (_, Some(Train::TooFewShards { .. })) => {
+            "read single samples (--shuffle full), start fewer ranks, or pack more shards (forebay data pack --shard-size)"
+        }
         (_, Some(Train::NoState)) => "--checkpoint-size 600MB",
         (_, Some(Train::NoLabels { path })) => match misread_label(path) {
             Some(misread) => return Some(misread),

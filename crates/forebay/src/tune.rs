@@ -94,8 +94,11 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     }
     let (plan, notes) = args.plan(&placement)?;
     let options = args.options();
+    if plan.settings.ranks > 1 {
+        bail!("--ranks: tune tries settings of one process");
+    }
     if plan.settings.steps.is_some() || plan.settings.epochs.is_some() {
-        train::check_checkpoints(&plan)?;
+        train::check_checkpoints(&plan, &forebay_ranks::Solo)?;
     }
     if options.reorders {
         check_order(&plan)?;

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use forebay_measure::laps::Part;
 use forebay_pipeline::Tuning;
-use forebay_record::{Baseline, CacheEvidence, Disturbed, Epoch, Feed, Medium, TierKind, TrainCell, TrainTotals};
+use forebay_record::{
+    Baseline, CacheEvidence, Disturbed, Epoch, Feed, Lever, Medium, TierKind, TrainCell, TrainTotals,
+};
 use forebay_storage::Profile;
 use forebay_units::Summary;
 
@@ -50,7 +51,11 @@ pub(super) fn cell(
     let feed = step_s.and_then(|step_s| feed(trial, &run, step_s));
     warn(trial, &run, notes);
     let spread = if walls.len() > 1 { wall.relative_spread() } else { None };
-    let (limit, lever) = advice(&Observed { trial, run: &run, baseline, spread, disturbed: settled.disturbed }, cancel);
+    let (limit, lever) = match run.ranks.len() {
+        0 => advice(&Observed { trial, run: &run, baseline, spread, disturbed: settled.disturbed }, cancel),
+        // The model knows one process.
+        _ => (None, Lever::default()),
+    };
     Ok(Some(TrainCell {
         model: trial.kind.model(),
         n_parameters: trial.kind.n_parameters()?,
@@ -62,6 +67,7 @@ pub(super) fn cell(
         learning_rate: trial.kind.learning_rate(),
         classes: trial.kind.classes(),
         batch: plan.settings.batch as u64,
+        ranks: run.ranks.clone(),
         steps_per_epoch: trial.steps_per_epoch,
         threads: trial.threads as u64,
         threads_auto: settled.auto,
@@ -74,14 +80,14 @@ pub(super) fn cell(
         medium,
         images_per_s: rate.median,
         spread,
-        io_cost_s: baseline.map(|baseline| cost_of_io(&run.totals, baseline)),
+        io_cost_s: baseline.filter(|_| run.ranks.is_empty()).map(|baseline| cost_of_io(&run.totals, baseline)),
         lever,
         limit,
         tuning: None,
         feed,
         epochs: epochs(&run, trial.steps_per_epoch),
-        steps: totals::steps(&run.driven.steps),
-        failures: run.stats.as_ref().map(supply::failures).unwrap_or_default(),
+        steps: run.steps,
+        failures: run.failures,
         totals: run.totals,
         reads: run.reads,
         baseline,
@@ -96,8 +102,7 @@ pub(super) fn cell(
 fn own_baseline(trial: &Trial<'_>, run: &Trained) -> Option<Baseline> {
     let wanted = trial.plan.settings.baseline_steps() > 0 && trial.data.is_some() && trial.kind.emulation().is_some();
     let n_steps = run.totals.n_steps;
-    let whole: f64 = run.driven.steps.iter().map(|step| step.parts.seconds(Part::Compute)).sum();
-    (wanted && n_steps > 0).then(|| Baseline { n_steps, step_s: whole / n_steps as f64, is_mean: true })
+    (wanted && n_steps > 0).then(|| Baseline { n_steps, step_s: run.totals.compute_s / n_steps as f64, is_mean: true })
 }
 
 fn distance(run: &Trained, wall_s: f64) -> f64 {
@@ -118,7 +123,8 @@ fn cost_of_io(run: &TrainTotals, baseline: Baseline) -> f64 {
 /// Demand of the accelerator beside the supply of the threads.
 fn feed(trial: &Trial<'_>, run: &Trained, step_s: f64) -> Option<Feed> {
     let (images, busy_s) = (run.totals.images as f64, run.work.busy_s());
-    if trial.data.is_none() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
+    // Of several ranks, each has its own.
+    if trial.data.is_none() || !run.ranks.is_empty() || busy_s == 0.0 || images == 0.0 || step_s == 0.0 {
         return None;
     }
     let takes = trial.plan.settings.batch as f64 / step_s;

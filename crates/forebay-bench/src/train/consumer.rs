@@ -41,6 +41,12 @@ pub(super) trait Consumer {
     fn view(&self) -> Result<Option<View<'_>>, Error>;
     /// Continues after `n_steps` steps, from this state if given.
     fn go_on(&mut self, n_steps: u64, state: Option<&State<'_>>) -> Result<(), Error>;
+    /// After a step with a portion of its batch: replaces the gradients by `mean`'s; nothing if nothing is learnt.
+    fn exchange(&mut self, mean: &mut dyn FnMut(&mut [f32]) -> Result<(), Error>) -> Result<(), Error>;
+    /// Makes the update of such a step; nothing after others.
+    fn apply(&mut self) -> Result<(), Error>;
+    /// The state that the next step depends on, without its number; `None` if nothing is learnt.
+    fn state(&self) -> Result<Option<State<'_>>, Error>;
     /// Evaluates held-out samples; `None` if nothing is learnt.
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error>;
     /// Allows the device to fetch batches from this memory (DMA); `None` if that would not help.
@@ -84,22 +90,32 @@ impl Kind {
         })
     }
 
-    /// The same seed gives the same weights and times.
-    pub(super) fn build(&self, batch: usize, places: usize, seed: u64) -> Result<Box<dyn Consumer>, Error> {
+    /// The same seed gives the same weights and times. `portion` is the rank of several, which get a portion of each batch
+    /// and exchange their gradients.
+    pub(super) fn build(
+        &self,
+        batch: usize,
+        places: usize,
+        seed: u64,
+        portion: Option<u64>,
+    ) -> Result<Box<dyn Consumer>, Error> {
         let print = match self {
             Self::Emulated(emulation) => return Ok(Box::new(Emulated::new(*emulation, seed))),
             Self::Network(blueprint) => blueprint,
         };
         let normalize = Some(Normalize::of(&MEAN, &DEVIATION));
-        let settings = Settings { batch, seed, optimizer: print.optimizer, normalize, places };
+        let settings =
+            Settings { batch, seed, optimizer: print.optimizer, normalize, places, portion: portion.unwrap_or(0) };
+        let (classes, is_shared) = (print.classes, portion.is_some());
         Ok(match print.device {
             Device::Cpu { threads } => {
-                Box::new(Learner::new(Network::new(Cpu::new(threads)?, &print.model, settings)?, print.classes))
+                let network = Network::new(Cpu::new(threads)?, &print.model, settings)?;
+                Box::new(Learner { network, classes, is_shared })
             }
-            Device::Cuda { ordinal, precision } => Box::new(Learner::new(
-                Network::new(Cuda::with_folders(ordinal, precision, &print.cuda_folders)?, &print.model, settings)?,
-                print.classes,
-            )),
+            Device::Cuda { ordinal, precision } => {
+                let engine = Cuda::with_folders(ordinal, precision, &print.cuda_folders)?;
+                Box::new(Learner { network: Network::new(engine, &print.model, settings)?, classes, is_shared })
+            }
         })
     }
 
@@ -170,13 +186,11 @@ impl Kind {
 struct Learner<E: Engine> {
     network: Network<E>,
     classes: usize,
+    /// Whether other ranks have the rest of each batch.
+    is_shared: bool,
 }
 
 impl<E: Engine> Learner<E> {
-    fn new(network: Network<E>, classes: usize) -> Self {
-        Self { network, classes }
-    }
-
     /// The error names the sample whose label is out of range.
     fn check_labels(&self, batch: &Batch) -> Result<(), Error> {
         let is_class = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < self.classes);
@@ -208,7 +222,8 @@ impl<E: Engine> Consumer for Learner<E> {
     }
 
     fn start(&mut self) -> Result<(), Error> {
-        self.network.start().map_err(Error::from)
+        let started = if self.is_shared { self.network.start_portion() } else { self.network.start() };
+        started.map_err(Error::from)
     }
 
     fn is_done(&mut self) -> Result<bool, Error> {
@@ -231,6 +246,19 @@ impl<E: Engine> Consumer for Learner<E> {
         let state = state.filter(|state| state.n_steps == n_steps);
         let state = state.ok_or_else(|| forebay_train::Error::State("there is none of this step".to_owned()))?;
         self.network.load_state(state).map_err(Error::from)
+    }
+
+    fn exchange(&mut self, mean: &mut dyn FnMut(&mut [f32]) -> Result<(), Error>) -> Result<(), Error> {
+        self.network.exchange(mean)
+    }
+
+    fn apply(&mut self) -> Result<(), Error> {
+        // Otherwise the step has made it.
+        if self.is_shared { self.network.apply().map_err(Error::from) } else { Ok(()) }
+    }
+
+    fn state(&self) -> Result<Option<State<'_>>, Error> {
+        Ok(Some(self.network.state()?.into_owned()))
     }
 
     fn evaluate(&mut self, batch: &Batch) -> Result<Option<Judgement>, Error> {
@@ -298,6 +326,18 @@ impl Consumer for Emulated {
     fn go_on(&mut self, n_steps: u64, _state: Option<&State<'_>>) -> Result<(), Error> {
         self.accelerator.skip(n_steps);
         Ok(())
+    }
+
+    fn exchange(&mut self, _mean: &mut dyn FnMut(&mut [f32]) -> Result<(), Error>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn apply(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Option<State<'_>>, Error> {
+        Ok(None)
     }
 
     fn evaluate(&mut self, _batch: &Batch) -> Result<Option<Judgement>, Error> {

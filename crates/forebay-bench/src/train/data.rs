@@ -37,11 +37,15 @@ pub(super) struct TrainingData {
     change: ImageChange,
     batch: usize,
     order: Order,
+    /// This rank, and the number of ranks.
+    rank: (u64, u64),
+    /// Samples that this rank trains on, if its part is whole shards.
+    n_own: Option<u64>,
 }
 
 impl TrainingData {
-    /// `None` for synthetic batches.
-    pub(super) fn find(plan: &Plan, image: Shape) -> Result<Option<Self>, Error> {
+    /// `None` for synthetic batches. `rank` is this process, of so many.
+    pub(super) fn find(plan: &Plan, image: Shape, rank: (u64, u64)) -> Result<Option<Self>, Error> {
         let Some(path) = &plan.data else { return Ok(None) };
         let source = Source::discover_with(Arc::new(Routed::default()), path, &plan.keys)?;
         let source = source.with_max_sample_size(plan.settings.max_sample_size);
@@ -50,7 +54,7 @@ impl TrainingData {
             Some(Validate::Share(share)) => ((n_samples as f64 * share).round() as u64).max(1),
             _ => 0,
         };
-        let data = Self {
+        let mut data = Self {
             source,
             path: path.clone(),
             has_usual_label: plan.keys.has_usual_label(),
@@ -62,21 +66,46 @@ impl TrainingData {
             change: plan.settings.change(),
             batch: plan.settings.batch,
             order: plan.settings.order(),
+            rank,
+            n_own: None,
         };
+        data.n_own = data.has_own_shards().then(|| data.own_shards().n_samples().unwrap_or(0));
+        let (n_shards, n_ranks) = (data.source.files().len() as u64, rank.1);
+        // The same on every rank; one whose shards hold nothing to learn has none, too.
+        if data.n_own == Some(0) || data.n_own.is_some() && n_shards < n_ranks {
+            return Err(Error::TooFewShards { path: path.clone(), n_shards, n_ranks });
+        }
         if data.steps_per_epoch() == 0 {
             let n_samples = n_samples.saturating_sub(n_held_out);
-            return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch: plan.settings.batch });
+            let batch = data.step_samples() as usize;
+            return Err(Error::TooFewSamples { path: path.clone(), n_samples, batch, n_ranks });
         }
         Ok(Some(data))
     }
 
-    pub(super) fn through(mut self, plan: &Plan, notes: &mut Vec<String>) -> Result<Self, Error> {
-        self.device = plan.tier.clone().map(Device::of);
+    /// `device` is that of the plan's tier, if ranks share it.
+    pub(super) fn through(
+        mut self,
+        plan: &Plan,
+        device: Option<&Arc<Device>>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        self.device = device.cloned().or_else(|| plan.tier.clone().map(Device::of));
         let storage = supply::storage(plan.settings.reading(), self.device.as_ref(), &self.source, notes)?;
         self.storage_description = supply::describe_storage(storage.as_ref(), &self.source);
         self.source = self.source.with_storage(Arc::clone(&storage));
         self.storage = Some(storage);
         Ok(self)
+    }
+
+    /// Divided among ranks for validation.
+    pub(super) fn judged_by(self, rank: (u64, u64)) -> Self {
+        Self { rank, ..self }
+    }
+
+    /// What all ranks must have in common.
+    pub(super) fn identity(&self) -> String {
+        format!("{} samples, names {:016x}, sizes {:016x}", self.source.n_samples(), self.names(), self.sizes())
     }
 
     /// Requests sent so far, if the data is on an object store.
@@ -117,9 +146,31 @@ impl TrainingData {
         supply::describe_output(self.spec, self.change)
     }
 
+    /// Samples per step, over all ranks.
+    fn step_samples(&self) -> u64 {
+        self.batch as u64 * self.rank.1
+    }
+
+    /// Whether each rank reads whole shards. Where samples are read one by one, ranks divide each batch instead; blocks
+    /// of a shard would be read by all of them.
+    fn has_own_shards(&self) -> bool {
+        let is_seekable = Dataset::new(self.source.clone()).packing_is_seekable();
+        self.rank.1 > 1 && self.source.packing() != "files" && (self.order.is_streamed() || !is_seekable)
+    }
+
+    /// The samples of the shards that this rank reads.
+    fn own_shards(&self) -> Dataset {
+        self.all_learnt().shard_groups(self.rank.0, self.rank.1)
+    }
+
+    fn all_learnt(&self) -> Dataset {
+        let dataset = Dataset::new(self.source.clone());
+        if self.n_held_out > 0 { dataset.hold_out(self.n_held_out, HOLD_OUT_SEED) } else { dataset }
+    }
+
     /// Whole batches in one pass over the training samples.
     pub(super) fn steps_per_epoch(&self) -> u64 {
-        self.n_learnt() / self.batch as u64
+        self.n_learnt() / self.step_samples()
     }
 
     /// Without held-out samples.
@@ -127,10 +178,11 @@ impl TrainingData {
         (self.source.n_samples() as u64).saturating_sub(self.n_held_out)
     }
 
-    /// In random order, for `n_steps` whole batches.
+    /// In random order, for `n_steps` whole batches; of several ranks, this one's portions of them.
     pub(super) fn training(&self, threads: Threads, n_steps: u64) -> Batched {
         // Other samples replace failed ones; if all fail, the passes still end.
-        let needed = n_steps.saturating_mul(self.batch as u64).div_ceil(self.n_learnt());
+        let (own, of) = self.n_own.map_or((self.step_samples(), self.n_learnt()), |n_own| (self.batch as u64, n_own));
+        let needed = n_steps.saturating_mul(own).div_ceil(of);
         self.learnt(threads, needed.saturating_mul(2).saturating_add(1)).drop_remainder().at_most(n_steps)
     }
 
@@ -167,11 +219,15 @@ impl TrainingData {
     }
 
     fn learnt(&self, threads: Threads, epochs: u64) -> Batched {
-        let mut dataset = Dataset::new(self.source.clone());
-        if self.n_held_out > 0 {
-            dataset = dataset.hold_out(self.n_held_out, HOLD_OUT_SEED);
-        }
-        self.made(self.order.of(dataset).repeat(epochs), self.change, threads, self.batch)
+        let (rank, of) = self.rank;
+        let dataset = match self.n_own {
+            Some(_) => self.order.of(self.own_shards()).repeat(epochs),
+            None => {
+                let whole = self.order.of(self.all_learnt()).repeat(epochs);
+                if of > 1 { whole.shard_blocks(rank, of, self.batch as u64) } else { whole }
+            }
+        };
+        self.made(dataset, self.change, threads, self.batch)
     }
 
     /// A few samples from memory again and again, as fast as so many threads make them. The first that fails ends it: of samples that
@@ -183,11 +239,14 @@ impl TrainingData {
         mapped.threads(Threads::Fixed(threads)).batch(SMALL_BATCH).prefetch(threads)
     }
 
-    /// The held-out samples, or all of another dataset.
+    /// This rank's part of the held-out samples, or of another dataset.
     pub(super) fn judged(&self, threads: usize, batch: usize) -> Batched {
         let mut dataset = Dataset::new(self.source.clone());
         if self.n_held_out > 0 {
             dataset = dataset.held_out(self.n_held_out, HOLD_OUT_SEED);
+        }
+        if self.rank.1 > 1 {
+            dataset = dataset.shard(self.rank.0, self.rank.1);
         }
         self.made(dataset, self.change.for_evaluation(), Threads::Fixed(threads), batch).prefetch(1)
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use forebay_train::{Cuda, Emulation, Precision};
+use forebay_train::{Cuda, Emulation, Precision, cuda_devices};
 
 use super::plan::Plan;
 use super::run::Error;
@@ -67,6 +67,20 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
         Cuda::with_folders(ordinal, precision, &plan.cuda_folders)?;
     }
     Ok(())
+}
+
+impl Accelerator {
+    /// That of rank `on_host` of this host: the devices in turn, from the one that was asked for.
+    pub(super) fn of_rank(self, on_host: u64, folders: &[PathBuf]) -> Self {
+        match self {
+            Self::Network(Device::Cuda { ordinal, precision }) if on_host > 0 => {
+                let n_devices = cuda_devices(folders).max(1);
+                let ordinal = (ordinal + on_host as usize) % n_devices;
+                Self::Network(Device::Cuda { ordinal, precision })
+            }
+            other => other,
+        }
+    }
 }
 
 impl TrainSettings {

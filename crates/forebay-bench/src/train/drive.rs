@@ -12,6 +12,7 @@ use forebay_pipeline::Times;
 use super::consumer::{Consumer, Finished};
 use super::feeder::{Feeder, Load};
 use super::run::Error;
+use super::shared::Site;
 
 /// Pause between two polls for a batch while the device computes.
 const NAP: Duration = Duration::from_micros(50);
@@ -42,6 +43,8 @@ pub(super) struct Orders<'a> {
     pub(super) no_prefetch: bool,
     pub(super) charges: Charges,
     pub(super) observer: Observer<'a>,
+    /// The other ranks that have portions of the batches; `None` for one process.
+    pub(super) site: Option<Site<'a>>,
 }
 
 pub(super) enum Judged {
@@ -66,8 +69,8 @@ pub(super) struct Reached {
 pub(super) trait StepHooks {
     /// Evaluates the network if it is due.
     fn judge(&mut self, step: u64, consumer: &mut dyn Consumer) -> Result<Judged, Error>;
-    /// Saves the state if it is due; returns events for the observer.
-    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error>;
+    /// Saves the state; returns events for the observer, or `None` if nothing is due.
+    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Option<Vec<Event>>, Error>;
     /// Restores the state if a failure has struck; returns the step from which training resumes.
     fn fail(&mut self, _reached: u64, _is_over: bool, _consumer: &mut dyn Consumer) -> Result<Option<u64>, Error> {
         Ok(None)
@@ -80,8 +83,8 @@ impl StepHooks for () {
         Ok(Judged::Not)
     }
 
-    fn save(&mut self, _at: Reached, _consumer: &dyn Consumer) -> Result<Vec<Event>, Error> {
-        Ok(Vec::new())
+    fn save(&mut self, _at: Reached, _consumer: &dyn Consumer) -> Result<Option<Vec<Event>>, Error> {
+        Ok(None)
     }
 }
 
@@ -129,7 +132,8 @@ pub(super) fn drive(
         driven,
     };
     match drive.run(between) {
-        Err(error) if drive.driven.steps.is_empty() => return Err(error),
+        // Ranks that lost one cannot put their results together.
+        Err(error) if drive.driven.steps.is_empty() || drive.orders.site.is_some() => return Err(error),
         Err(error) => {
             drive.driven.charges = drive.at_last_step;
             drive.laps.forget_step();
@@ -155,6 +159,8 @@ impl Drive<'_> {
         while self.n_left() > 0 && !self.orders.observer.is_cancelled() {
             self.at_last_step = self.driven.charges;
             if self.staged.is_empty() && !self.fetch()? {
+                // The others would wait.
+                self.orders.site.map_or(Ok(()), |_| Err(self.ran_out()))?;
                 break;
             }
             let Some(step) = self.step()? else {
@@ -165,7 +171,7 @@ impl Drive<'_> {
             let so_far = self.feeder.bytes_read();
             self.orders.observer.tell(Event::Step {
                 step: self.reached(),
-                images: step.images,
+                images: step.images * self.orders.site.map_or(1, |site| site.ranks.size()),
                 loss: step.loss,
                 wait_share: self.wait_share(),
                 bytes: so_far - told,
@@ -219,11 +225,11 @@ impl Drive<'_> {
         let at = Reached { step: self.reached(), position: self.position, is_last, is_stopping };
         self.laps.lap(Part::Other);
         let saved = between.save(at, &*self.consumer);
-        if saved.as_ref().is_ok_and(Vec::is_empty) {
+        if saved.as_ref().is_ok_and(Option::is_none) {
             return Ok(());
         }
         self.charge_checkpoint();
-        saved?.into_iter().for_each(self.orders.observer.hear);
+        saved?.into_iter().flatten().for_each(self.orders.observer.hear);
         self.laps.lap(Part::Other);
         Ok(())
     }
@@ -261,10 +267,39 @@ impl Drive<'_> {
         let finished = self.consumer.finish(self.orders.observer.cancel)?;
         self.laps.lap(Part::Compute);
         let Finished::Done(loss) = finished else { return Ok(None) };
+        let loss = match self.orders.site {
+            Some(site) => self.exchange(site, loss)?,
+            None => loss,
+        };
+        self.consumer.apply()?;
+        self.laps.lap(Part::Compute);
         let step = Step { parts: self.laps.end_step(), loss, images };
         self.driven.steps.push(step);
         self.position = position;
         Ok(Some(step))
+    }
+
+    /// Exchanges the gradients with the other ranks; returns the mean of their losses.
+    fn exchange(&mut self, site: Site<'_>, loss: Option<f32>) -> Result<Option<f32>, Error> {
+        site.meet()?;
+        self.consumer.exchange(&mut |gradients| site.mean(gradients))?;
+        let mut losses = [loss.unwrap_or_default()];
+        if loss.is_some() {
+            site.mean(&mut losses)?;
+        }
+        self.laps.lap(Part::Barrier);
+        Ok(loss.map(|_| losses[0]))
+    }
+
+    fn ran_out(&self) -> Error {
+        let stats = self.feeder.stats().unwrap_or_default();
+        let first = stats.failures.first();
+        Error::RanOut {
+            n_left: self.n_left(),
+            n_failed: stats.n_failed,
+            name: first.map(|failed| failed.name.clone()).unwrap_or_default(),
+            reason: first.map(|failed| failed.reason()).unwrap_or_default(),
+        }
     }
 
     /// Sends the following batches as they become ready while the device computes.

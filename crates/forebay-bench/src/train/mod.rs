@@ -16,6 +16,7 @@ mod plan;
 mod run;
 mod saving;
 mod settings;
+mod shared;
 #[cfg(test)]
 pub(crate) mod tests;
 mod totals;
@@ -27,5 +28,5 @@ pub(crate) use alternatives::{TENSOR, may_read_directly};
 pub use device::TrainDevice;
 pub use plan::{Plan, Saves, Validate};
 pub(crate) use run::image_spec;
-pub use run::{Ended, Error, Preview, check, preview, run};
+pub use run::{Ended, Error, Preview, check, preview, preview_on, run, run_together};
 pub use settings::{KEEP, Length, TrainSettings};

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use forebay_format::image::ImageSpec;
 use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
 use forebay_measure::{cold, usage};
 use forebay_pipeline::Tuning;
+use forebay_ranks::{Failed, Ranks, Solo, Threads};
 use forebay_record::{DatasetNote, Record, TrainCell};
+use forebay_storage::Device;
 use forebay_train::Model;
 use forebay_units::{Clock, PathText, SystemClock};
 
@@ -19,6 +22,7 @@ use super::device::{self, Accelerator};
 use super::plan::{Plan, Validate};
 use super::saving::{self, Start};
 use super::settings::{Length, TrainSettings};
+use super::shared::{self, Site};
 use super::trial::{Runs, Trial};
 use crate::supply;
 
@@ -86,7 +90,9 @@ pub enum Error {
         path: PathBuf,
         /// Without held-out samples.
         n_samples: u64,
+        /// Of all ranks.
         batch: usize,
+        n_ranks: u64,
     },
     #[error("{}: {name}: {reason}", no_batch(*n_samples, *n_failed, *batch))]
     AllFailed {
@@ -98,6 +104,17 @@ pub enum Error {
         name: String,
         reason: String,
     },
+    /// All ranks end if one fails.
+    #[error(transparent)]
+    Rank(#[from] Failed),
+    #[error("the plan of rank {rank} differs from that of the first rank: {what}")]
+    OtherPlan { rank: u64, what: String },
+    #[error("several ranks: {why}")]
+    NotOnRanks { why: &'static str },
+    #[error("{}: {n_ranks} ranks read whole shards, and there are only {n_shards}", path.escaped())]
+    TooFewShards { path: PathBuf, n_shards: u64, n_ranks: u64 },
+    #[error("the network of rank {rank} differs from that of the first rank after the last step")]
+    Diverged { rank: u64 },
     #[error("no progress: {n_failures} injected failures in a row without a new checkpoint between them")]
     NoProgress { n_failures: u64 },
     /// The samples ran out after some steps.
@@ -148,15 +165,34 @@ struct Found {
     note: Option<String>,
 }
 
-/// `cores` compute the network if no GPU does.
-fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
+/// As a rank of several sees it.
+#[derive(Clone, Copy)]
+struct Seen {
+    rank: (u64, u64),
+    on_host: u64,
+    /// They compute the network if no GPU does.
+    cores: usize,
+}
+
+impl Seen {
+    fn alone(cores: usize) -> Self {
+        Self { rank: (0, 1), on_host: 0, cores }
+    }
+
+    fn of(site: &Site<'_>) -> Self {
+        Self { rank: (site.ranks.rank(), site.ranks.size()), on_host: site.on_host, cores: site.cores }
+    }
+}
+
+fn find(plan: &Plan, seen: Seen) -> Result<Found, Error> {
     let settings = &plan.settings;
-    let (accelerator, note) = settings.accelerator(cores, || device::gpu(&plan.cuda_folders));
+    let (accelerator, note) = settings.accelerator(seen.cores, || device::gpu(&plan.cuda_folders));
+    let accelerator = accelerator.of_rank(seen.on_host, &plan.cuda_folders);
     let image = match accelerator {
         Accelerator::Emulated(_) => EMULATED_IMAGE,
         Accelerator::Network(_) => Model::named(settings.model(), CLASSES)?.input,
     };
-    let data = TrainingData::find(plan, image)?;
+    let data = TrainingData::find(plan, image, seen.rank)?;
     let classes = match (accelerator, settings.classes, &data) {
         (Accelerator::Network(_), None, Some(data)) => data.classes()?,
         _ => CLASSES,
@@ -175,7 +211,17 @@ fn find(plan: &Plan, cores: usize) -> Result<Found, Error> {
 /// # Errors
 /// If the data or the model cannot be used.
 pub fn preview(plan: &Plan) -> Result<Preview, Error> {
-    let Found { data, kind, n_steps, steps_per_epoch, .. } = find(plan, usage::cores())?;
+    preview_on(plan, &Solo)
+}
+
+/// The same for one of several ranks.
+///
+/// # Errors
+/// If the data or the model cannot be used.
+pub fn preview_on(plan: &Plan, ranks: &dyn Ranks) -> Result<Preview, Error> {
+    let n = ranks.size() * plan.settings.ranks as u64;
+    let seen = Seen { rank: (ranks.rank(), n), ..Seen::alone(usage::cores()) };
+    let Found { data, kind, n_steps, steps_per_epoch, .. } = find(plan, seen)?;
     Ok(Preview {
         dataset: data.as_ref().map(TrainingData::note).unwrap_or_default(),
         n_steps,
@@ -191,7 +237,7 @@ pub fn preview(plan: &Plan) -> Result<Preview, Error> {
 /// # Errors
 /// If the data or the model cannot be used.
 pub(crate) fn image_spec(plan: &Plan) -> Result<Option<ImageSpec>, Error> {
-    Ok(find(plan, usage::cores())?.data.map(|data| data.spec()))
+    Ok(find(plan, Seen::alone(usage::cores()))?.data.map(|data| data.spec()))
 }
 
 /// Refuses what a run would refuse: checkpoint folders of another run, and a missing GPU. Changes nothing.
@@ -215,17 +261,79 @@ pub struct Ended {
 /// # Errors
 /// If data, model or device cannot be used, or no batch can be made.
 pub fn run(plan: &Plan, record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
-    run_on(usage::cores(), plan, record, observer)
+    let ended = run_together(plan, &Solo, record, observer)?;
+    Ok(ended.expect("the only rank has the record"))
+}
+
+/// Runs the plan on several ranks, each with a portion of every batch: `batch` samples. The first rank returns the
+/// record, the others `None`.
+///
+/// # Errors
+/// If any rank fails: all end with its reason.
+pub fn run_together(
+    plan: &Plan,
+    ranks: &dyn Ranks,
+    record: Record<TrainCell>,
+    observer: Observer<'_>,
+) -> Result<Option<Ended>, Error> {
+    match (ranks.size(), plan.settings.ranks) {
+        (1, 1) => run_on(usage::cores(), plan, record, observer).map(Some),
+        (1, n) => run_in_threads(n, plan, &record, observer).map(Some),
+        (_, 1) => run_as(ranks, None, plan, record, observer),
+        _ => Err(Error::NotOnRanks { why: "`ranks` is for one process" }),
+    }
+}
+
+fn run_as(
+    ranks: &dyn Ranks,
+    device: Option<&Arc<Device>>,
+    plan: &Plan,
+    record: Record<TrainCell>,
+    observer: Observer<'_>,
+) -> Result<Option<Ended>, Error> {
+    let agreed = AtomicBool::new(false);
+    let site = Site { device, ..Site::join(ranks, observer.cancel, &agreed)? };
+    let ended = run_at(&site, plan, record, shared::heard(site.several(), observer));
+    let ended = match ended {
+        // All know it already.
+        Err(Error::Rank(failed)) => return Err(Error::Rank(failed)),
+        ended => site.together(ended)?,
+    };
+    Ok((ranks.rank() == 0).then_some(ended))
+}
+
+/// The ranks share an emulated device.
+fn run_in_threads(n: usize, plan: &Plan, record: &Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
+    let device = plan.tier.clone().map(Device::of);
+    let ended = Threads::run(n, |ranks| run_as(ranks, device.as_ref(), plan, record.clone(), observer));
+    let (mut own, mut told) = (None, None);
+    for ended in ended {
+        match ended {
+            Ok(Some(first)) => return Ok(first),
+            Ok(None) => {}
+            Err(error @ Error::Rank(_)) => told = told.or(Some(error)),
+            Err(error) => own = own.or(Some(error)),
+        }
+    }
+    // The rank that failed has the details.
+    Err(own.or(told).expect("without a record there is an error"))
 }
 
 /// `cores` compute the network if no GPU does.
 pub(super) fn run_on(
     cores: usize,
     plan: &Plan,
-    mut record: Record<TrainCell>,
+    record: Record<TrainCell>,
     observer: Observer<'_>,
 ) -> Result<Ended, Error> {
-    let Found { data, kind, n_steps, steps_per_epoch, note } = find(plan, cores)?;
+    let site = Site { ranks: &Solo, cores, on_host: 0, device: None, wish: observer.cancel, agreed: observer.cancel };
+    run_at(&site, plan, record, observer)
+}
+
+fn run_at(site: &Site<'_>, plan: &Plan, mut record: Record<TrainCell>, observer: Observer<'_>) -> Result<Ended, Error> {
+    let found = prepared(site, plan);
+    let Found { data, kind, n_steps, steps_per_epoch, note } = site.together(found)?;
+    site.agree(plan, &data.as_ref().map(TrainingData::identity).unwrap_or_default())?;
     record.notes.extend(note);
     if let Some(data) = &data {
         record.dataset = data.note();
@@ -234,11 +342,17 @@ pub(super) fn run_on(
     if kind.classes() == Some(1) {
         record.notes.push("the data has only one class, so the loss is 0 and nothing is learnt".to_owned());
     }
-    let data = data.map(|data| data.through(plan, &mut record.notes)).transpose()?;
-    let judges = judges(plan, &kind, data.as_ref(), &mut record.notes)?;
+    let data = data.map(|data| data.through(plan, site.device, &mut record.notes)).transpose()?;
+    if let Some(tier) = plan.tier.as_ref().filter(|_| site.ranks.size() > 1 && site.device.is_none()) {
+        let (n, name) = (site.ranks.size(), &tier.name);
+        record
+            .notes
+            .push(format!("each of the {n} ranks emulates {name} by itself: together they get {n} times its rate"));
+    }
+    let judges = judges(site, plan, &kind, data.as_ref(), &mut record.notes)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let mut trial = Trial { plan, data, judges, kind, n_steps, steps_per_epoch, threads: 0, clock };
-    let start = saving::begin(&trial, observer, &mut record.notes)?;
+    let mut trial = Trial { plan, data, judges, kind, n_steps, steps_per_epoch, threads: 0, clock, site: *site };
+    let start = begin(&trial, observer, &mut record.notes)?;
     if start.step >= n_steps {
         record.notes.extend(start.nothing_left(&trial, observer)?);
         return Ok(Ended { record, failure: None });
@@ -262,8 +376,28 @@ pub(super) fn run_on(
     Ok(Ended { record, failure: runs.failure })
 }
 
+fn prepared(site: &Site<'_>, plan: &Plan) -> Result<Found, Error> {
+    site.several().map_or(Ok(()), |_| shared::check(&plan.settings, plan.until.is_some()))?;
+    find(plan, Seen::of(site))
+}
+
+/// The start that the first rank finds, on all of them: each at its own position.
+fn begin(trial: &Trial<'_>, observer: Observer<'_>, notes: &mut Vec<String>) -> Result<Start, Error> {
+    let Some(site) = trial.site.several() else { return saving::begin(trial, observer, notes) };
+    let is_first = site.ranks.rank() == 0;
+    let found = if is_first { saving::begin(trial, observer, notes) } else { Ok(Start::default()) };
+    let mut start = site.together(found)?;
+    start.step = site.numbers(start.step)?[0];
+    let positions: Vec<String> = start.positions.iter().map(ToString::to_string).collect();
+    let positions = site.ranks.broadcast(positions.join(",").into_bytes())?;
+    let positions = String::from_utf8_lossy(&positions).into_owned();
+    start.positions = positions.split(',').filter_map(|position| position.parse().ok()).collect();
+    Ok(start)
+}
+
 /// Its classes must be those of the training data.
 fn judges(
+    site: &Site<'_>,
     plan: &Plan,
     kind: &Kind,
     learnt: Option<&TrainingData>,
@@ -273,7 +407,8 @@ fn judges(
     // Validation, unlike training, also works on less than a batch.
     let settings = TrainSettings { batch: 1, ..plan.settings.clone() };
     let plan = Plan { settings, data: Some(path.clone()), validate: None, ..plan.clone() };
-    let Some(data) = TrainingData::find(&plan, kind.image())? else { return Ok(None) };
+    // A rank may have none of few samples, so all of them are found for one.
+    let Some(data) = TrainingData::find(&plan, kind.image(), (0, 1))? else { return Ok(None) };
     notes.extend(supply::notes_of(&data.source));
     let (theirs, ours) = (data.source.classes(), learnt.map(|learnt| learnt.source.classes()).unwrap_or_default());
     // Folders are numbered by name, so one more or less shifts the labels of all folders after it.
@@ -286,7 +421,8 @@ fn judges(
     if let Some(classes) = kind.classes().map(|n| n as usize).filter(|classes| largest > *classes) {
         return Err(Error::Label { name: path.escaped().into_owned(), label: largest as i64 - 1, classes });
     }
-    data.through(&plan, notes).map(Some)
+    let rank = (site.ranks.rank(), site.ranks.size());
+    data.through(&plan, site.device, notes).map(|data| Some(data.judged_by(rank)))
 }
 
 /// The thread count as given, or found by the tuner before any measurement.

@@ -46,7 +46,11 @@ forebay_measure::settings! {
         ///
         /// The time may be random: uniform(FROM,TO), normal(MEAN,DEVIATION), exponential(MEAN), gamma(SHAPE,SCALE), poisson(MEAN).
         accelerator: Option<Emulation>, some(parsed), "emulated:TIME";
-        /// Samples per step
+        /// Data-parallel ranks in this process: each has its own threads, its portion of every step and its accelerator or GPU
+        ///
+        /// On the CPU, they divide the cores. Ranks that are processes are started with mpirun or srun instead.
+        ranks: usize = "1", integer(1..=1_024), "N";
+        /// Samples per step; of several ranks, of each of them
         batch: usize = "64", integer(1..=1_000_000), "N";
         /// Number of steps; restarts the dataset as needed [default: 100 for a synthetic batch]
         steps: Option<u64>, some(integer(1..=MAX_STEPS)), "N";
@@ -175,6 +179,14 @@ impl TrainSettings {
         ) {
             return Err(format!("a synthetic batch is not read, so `{name}` would have no effect: omit it"));
         }
+        let of_one = [
+            ("fail_every", self.fail_every.is_some()),
+            ("least_time", self.least_time.is_some()),
+            ("interval", self.interval.is_some()),
+        ];
+        if let (true, Some(name)) = (self.ranks > 1, first_given(&of_one)) {
+            return Err(format!("`{name}` is for one process: omit it, or `ranks`"));
+        }
         supply::check_cache(self.cache.as_ref(), self.readahead)?;
         self.order().check()?;
         self.check_accelerator()
@@ -294,9 +306,14 @@ impl TrainSettings {
         }
     }
 
+    /// Of all ranks of this process.
+    pub fn images_per_step(&self) -> u64 {
+        (self.batch as u64).saturating_mul(self.ranks as u64)
+    }
+
     /// In whole batches.
     pub fn images_per_run(&self, n_samples: u64) -> u64 {
-        let batch = self.batch as u64;
+        let batch = self.images_per_step();
         match self.length() {
             Length::Steps(steps) => steps.saturating_mul(batch),
             Length::Epochs(epochs) => (n_samples / batch * batch).saturating_mul(epochs),
@@ -333,7 +350,7 @@ impl TrainSettings {
 
     /// When a cell's rate is known; `is_default` says whether it is to become known if nothing else is asked.
     pub fn until(&self, is_default: bool) -> Option<Until> {
-        Until::of(self.least_time, self.interval, is_default)
+        Until::of(self.least_time, self.interval, is_default && self.ranks == 1)
     }
 
     pub(super) fn cache(&self) -> Cache {

@@ -42,6 +42,7 @@ pub(super) fn totals(driven: &Driven, around: &Around) -> TrainTotals {
         wait_s: seconds(Part::Wait),
         copy_s: seconds(Part::Copy),
         compute_s: seconds(Part::Compute),
+        exchange_s: seconds(Part::Barrier),
         checkpoint_s: seconds(Part::Checkpoint),
         validate_s,
         other_s: seconds(Part::Other),
@@ -90,6 +91,7 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
         wait_s: step.parts.seconds(Part::Wait),
         copy_s: step.parts.seconds(Part::Copy),
         compute_s: step.parts.seconds(Part::Compute),
+        exchange_s: step.parts.seconds(Part::Barrier),
         checkpoint_s: step.parts.seconds(Part::Checkpoint),
         other_s: step.parts.seconds(Part::Other),
         loss: step.loss.filter(|loss| loss.is_finite()),
@@ -99,7 +101,7 @@ pub(super) fn steps(steps: &[Step]) -> Vec<TrainStep> {
 
 /// Median over the steps, without waits.
 pub(super) fn step_s(steps: &[Step]) -> Option<f64> {
-    let aside = [Part::Wait, Part::Checkpoint, Part::Validate];
+    let aside = [Part::Wait, Part::Barrier, Part::Checkpoint, Part::Validate];
     let without = |step: &Step| step.parts.total_ns() - aside.map(|part| step.parts.ns(part)).iter().sum::<u64>();
     let times: Vec<f64> = steps.iter().map(|step| without(step) as f64 / 1e9).collect();
     Summary::of(&times).map(|summary| summary.median)

@@ -12,7 +12,9 @@ use forebay_measure::stall::{Charges, Split, Work};
 use forebay_measure::usage::{cores, cpu_seconds};
 use forebay_measure::{Cache, Done, Event, Observer};
 use forebay_pipeline::{State, Stats, Threads};
-use forebay_record::{Baseline, CacheEvidence, Reads, TrainCheckpoints, TrainTotals, Validation};
+use forebay_record::{
+    Baseline, CacheEvidence, Failure, Reads, TrainCheckpoints, TrainRank, TrainStep, TrainTotals, Validation,
+};
 use forebay_train::PageLock;
 use forebay_units::{Clock, chain, count};
 
@@ -24,7 +26,9 @@ use super::plan::Plan;
 use super::run::Error;
 use super::saving::{self, Saver, Start};
 use super::settings::TrainSettings;
+use super::shared::{self, Report, Site};
 use super::totals::{self, Around};
+use crate::supply;
 
 /// Initial steps of the baseline, which plan, allocate and warm up.
 const WARM_UP: u64 = 2;
@@ -41,6 +45,7 @@ pub(super) struct Trial<'a> {
     /// 0 for synthetic batches.
     pub(super) threads: usize,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) site: Site<'a>,
 }
 
 pub(super) struct Trained {
@@ -58,6 +63,11 @@ pub(super) struct Trained {
     pub(super) first: u64,
     pub(super) device: String,
     pub(super) notes: Vec<String>,
+    /// Steps for the record; of several ranks the mean over them.
+    pub(super) steps: Vec<TrainStep>,
+    pub(super) failures: Vec<Failure>,
+    /// Empty for one process, and on other ranks than the first.
+    pub(super) ranks: Vec<TrainRank>,
 }
 
 pub(super) struct Machine {
@@ -112,7 +122,11 @@ impl forebay_measure::Trial for Runs<'_> {
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.start = saving::for_round(self.trial, &mut self.found)?;
-        self.start.load(self.machine.fresh()?)
+        let consumer = self.machine.fresh()?;
+        let loaded = self.start.load(consumer);
+        let Some(site) = self.trial.site.several() else { return loaded };
+        site.together(loaded)?;
+        if self.start.step > 0 { site.share_state(self.start.step, consumer) } else { Ok(()) }
     }
 
     fn repeat(&mut self, round: u64, before: &Before, observer: Observer<'_>) -> Result<Done<Trained>, Error> {
@@ -164,6 +178,7 @@ impl Trial<'_> {
             no_prefetch: self.plan.settings.made_ahead() == 0 && self.sent_ahead() == 0,
             charges: Charges::new(self.threads.max(1), cores()),
             observer,
+            site: None,
         }
     }
 
@@ -191,7 +206,8 @@ impl Trial<'_> {
     pub(super) fn build(&self, observer: Observer<'_>) -> Result<Machine, Error> {
         observer.tell(Event::phase(format!("building {}", self.kind.name())));
         let TrainSettings { batch, seed, .. } = self.plan.settings;
-        Ok(Machine { consumer: self.kind.build(batch, self.places(), seed)?, is_used: false })
+        let portion = self.site.several().map(|site| site.ranks.rank());
+        Ok(Machine { consumer: self.kind.build(batch, self.places(), seed, portion)?, is_used: false })
     }
 
     fn run(
@@ -201,7 +217,9 @@ impl Trial<'_> {
         before: &Before,
         observer: Observer<'_>,
     ) -> Result<Trained, Error> {
-        let (first, position) = (start.step, start.position);
+        let (first, position) = (start.step, start.positions.get(self.site.ranks.rank() as usize).copied());
+        // No rank reads while another evicts.
+        self.site.several().map_or(Ok(()), |site| site.together(Ok(())))?;
         let Opened { mut feeder, watcher, lock, laps, cpu_s: cpu } = self.open(consumer, first, position, || {
             observer.tell(Event::Steps { epoch: None, first, n_steps: self.n_steps });
         })?;
@@ -212,7 +230,7 @@ impl Trial<'_> {
         let cancel = observer.cancel;
         let mut hooks =
             ValidateAndSave { trial: self, saver: start.saver, cancel, validations: Vec::new(), faults: Vec::new() };
-        let orders = self.orders(first, self.n_steps - first, observer);
+        let orders = Orders { site: self.site.several(), ..self.orders(first, self.n_steps - first, observer) };
         let driven = drive(consumer, &mut feeder, laps, orders, &mut hooks);
         let ValidateAndSave { saver, validations, faults, .. } = hooks;
         let (mut driven, saver) = match driven {
@@ -249,7 +267,51 @@ impl Trial<'_> {
         let totals = totals::totals(&driven, &around);
         let notes = note.into_iter().chain(doubt).chain(faults.into_iter().next()).chain(saving_notes).collect();
         let (device, stats) = (consumer.device(), around.stats);
-        Ok(Trained { driven, totals, evidence, work, stats, validations, reads, checkpoints, first, device, notes })
+        let steps = totals::steps(&driven.steps);
+        let failures = stats.as_ref().map(supply::failures).unwrap_or_default();
+        let trained = Trained {
+            driven,
+            totals,
+            evidence,
+            work,
+            stats,
+            validations,
+            reads,
+            checkpoints,
+            first,
+            device,
+            notes,
+            steps,
+            failures,
+            ranks: Vec::new(),
+        };
+        match self.site.several() {
+            Some(site) => self.of_all_ranks(&site, consumer, trained),
+            None => Ok(trained),
+        }
+    }
+
+    /// On the first rank, the results of all of them.
+    fn of_all_ranks(&self, site: &Site<'_>, consumer: &dyn Consumer, mine: Trained) -> Result<Trained, Error> {
+        site.check_equal(consumer)?;
+        let rank = TrainRank {
+            rank: site.ranks.rank(),
+            host: site.ranks.host(),
+            device: mine.device.clone(),
+            threads: self.threads as u64,
+            totals: mine.totals.clone(),
+        };
+        let stalled_s = mine.stats.as_ref().map_or(0.0, |stats| Work::of(&stats.stall_time).busy_s());
+        let busy = (mine.work.busy_s(), stalled_s);
+        let report: Report = (rank, mine.steps.clone(), mine.evidence.clone(), mine.failures.clone(), busy);
+        let Some(reports) = site.reports(&report)? else { return Ok(mine) };
+        let in_one_process = self.plan.settings.ranks > 1;
+        let (totals, steps) = shared::combined(&reports, (mine.first, self.steps_per_epoch), in_one_process);
+        let evidence = shared::evidence_of(&reports, in_one_process);
+        let failures = reports.iter().flat_map(|report| report.3.clone()).collect();
+        let ranks = reports.into_iter().map(|report| report.0).collect();
+        // The bytes over time are of one rank alone.
+        Ok(Trained { totals, steps, evidence, failures, ranks, reads: None, ..mine })
     }
 
     /// A synthetic batch is made before the stopwatch starts; a pipeline starts on it.
@@ -326,8 +388,19 @@ impl StepHooks for ValidateAndSave<'_> {
         Ok(Judged::Validated(examined.validation.map(|validation| Event::Validated { epoch, validation })))
     }
 
-    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Vec<Event>, Error> {
-        self.saver.as_mut().map_or(Ok(Vec::new()), |saver| saver.save(at, consumer, self.cancel))
+    fn save(&mut self, at: Reached, consumer: &dyn Consumer) -> Result<Option<Vec<Event>>, Error> {
+        let plan = &self.trial.plan;
+        let is_due = plan.saves.is_some() && (at.is_stopping || at.step.is_multiple_of(plan.settings.every()));
+        let Some(site) = self.trial.site.several().filter(|_| is_due) else {
+            return self.saver.as_mut().map_or(Ok(None), |saver| saver.save(at, consumer, self.cancel));
+        };
+        let positions = at.position.map(|position| site.numbers(position)).transpose()?.unwrap_or_default();
+        let Some(saver) = &mut self.saver else {
+            return site.together(Ok(Some(Vec::new())));
+        };
+        saver.positions = positions;
+        let saved = saver.save(at, consumer, self.cancel);
+        site.together(saved).map(|events| Some(events.unwrap_or_default()))
     }
 
     fn fail(&mut self, reached: u64, is_over: bool, consumer: &mut dyn Consumer) -> Result<Option<u64>, Error> {

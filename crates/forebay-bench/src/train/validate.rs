@@ -41,6 +41,7 @@ impl Trial<'_> {
                 loss += f64::from(judgement.loss) * batch.len() as f64;
             }
         }
+        let (n_samples, n_right, loss) = self.judged_by_all((n_samples, n_right, loss))?;
         let is_whole = n_samples > 0 && !cancel.load(Ordering::Relaxed);
         let validation = is_whole.then(|| Validation {
             n_samples,
@@ -49,6 +50,18 @@ impl Trial<'_> {
             seconds: (self.clock.now_ns() - begin_ns) as f64 / 1e9,
         });
         Ok(Some(Examined { validation, fault: fault(&batches.stats(), n_samples) }))
+    }
+}
+
+impl Trial<'_> {
+    /// The sums of all ranks: samples, right ones, loss.
+    fn judged_by_all(&self, mine: (u64, u64, f64)) -> Result<(u64, u64, f64), Error> {
+        let Some(site) = self.site.several() else { return Ok(mine) };
+        let (n_samples, n_right, loss) = mine;
+        let sum = |all: Vec<u64>| all.iter().sum::<u64>();
+        let losses = site.numbers(loss.to_bits())?;
+        let loss = losses.into_iter().map(f64::from_bits).sum();
+        Ok((sum(site.numbers(n_samples)?), sum(site.numbers(n_right)?), loss))
     }
 }
 

@@ -11,10 +11,10 @@ use forebay_workload::Part;
 
 use super::super::accelerator_group::{Ran, RunContext};
 use super::super::feed::{Fed, Feed, Supply};
-use super::super::ranks::Failed;
 use super::super::run::guarded;
 use super::super::totals::{Run, dlio_of};
 use super::*;
+use forebay_ranks::Failed;
 
 /// Waits for the first batch and for each later one for fixed times, on its clock; may fail at a step.
 #[derive(Clone)]

@@ -14,8 +14,8 @@ use forebay_measure::{Event, Observer, Place};
 use forebay_record::{Cause, Environment, Record, WorkloadCell};
 use forebay_workload::{Format, Time, Workload};
 
-use super::ranks::Solo;
 use super::*;
+use forebay_ranks::Solo;
 
 /// Eight samples of a kilobyte per step and accelerator, which need no reads.
 fn workload(n_files: u64, epochs: u64) -> Workload {

@@ -1,103 +1,26 @@
 //! Several processes, which are threads here and communicate through memory.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex};
 
-use super::super::ranks::{Failed, Ranks, Verdict};
+use forebay_ranks::Threads;
+
 use super::*;
-
-#[derive(Default)]
-struct Round {
-    said: Vec<Option<Vec<u8>>>,
-    n_rounds: u64,
-    heard: Vec<Vec<u8>>,
-}
-
-/// The meeting point of the ranks.
-struct Hall {
-    n: usize,
-    round: Mutex<Round>,
-    done: Condvar,
-}
-
-impl Hall {
-    fn of(n: usize) -> Self {
-        Self { n, round: Mutex::new(Round { said: vec![None; n], ..Round::default() }), done: Condvar::new() }
-    }
-
-    /// Sends `mine`, and returns what all ranks sent.
-    fn exchange(&self, rank: usize, mine: Vec<u8>) -> Vec<Vec<u8>> {
-        let mut round = self.round.lock().unwrap();
-        round.said[rank] = Some(mine);
-        let this = round.n_rounds;
-        if round.said.iter().all(Option::is_some) {
-            round.heard = round.said.iter_mut().map(|said| said.take().unwrap()).collect();
-            round.n_rounds += 1;
-            self.done.notify_all();
-        }
-        while round.n_rounds == this {
-            round = self.done.wait(round).unwrap();
-        }
-        round.heard.clone()
-    }
-}
-
-struct Member<'a>(&'a Hall, usize);
-
-impl Ranks for Member<'_> {
-    fn rank(&self) -> u64 {
-        self.1 as u64
-    }
-
-    fn size(&self) -> u64 {
-        self.0.n as u64
-    }
-
-    fn host(&self) -> String {
-        format!("node{}", self.1)
-    }
-
-    fn meet_or_stop(&self, mine: Result<Verdict, String>) -> Result<Verdict, Failed> {
-        let stops = mine == Ok(Verdict::Stop);
-        let heard = self.0.exchange(self.1, mine.err().unwrap_or_default().into_bytes());
-        let stops = self.0.exchange(self.1, vec![u8::from(stops)]).concat().contains(&1);
-        match heard.iter().position(|reason| !reason.is_empty()) {
-            Some(rank) => {
-                let reason = String::from_utf8(heard[rank].clone()).unwrap();
-                Err(Failed { rank: rank as u64, host: format!("node{rank}"), reason, is_lost: false })
-            }
-            None => Ok(if stops { Verdict::Stop } else { Verdict::Go }),
-        }
-    }
-
-    fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Failed> {
-        Ok(Some(self.0.exchange(self.1, mine)).filter(|_| self.1 == 0))
-    }
-
-    fn broadcast(&self, mine: Vec<u8>) -> Result<Vec<u8>, Failed> {
-        Ok(self.0.exchange(self.1, mine).remove(0))
-    }
-}
 
 type Outcome = Result<Option<Record<WorkloadCell>>, Error>;
 
 /// Runs a plan per rank; with `stops`, the last rank stops after some steps.
 fn run_all(plans: &[Plan], stops: bool) -> Vec<Outcome> {
-    let hall = Hall::of(plans.len());
-    let one = &|rank: usize| {
-        let stop = AtomicBool::new(false);
+    let one = |ranks: &dyn forebay_ranks::Ranks| {
+        let (rank, stop) = (ranks.rank() as usize, AtomicBool::new(false));
         let observe = |event| {
             if stops && rank + 1 == plans.len() && matches!(event, Event::Step { step, .. } if step >= 2) {
                 stop.store(true, Ordering::Relaxed);
             }
         };
         let record = Record::new(Vec::new(), Environment::default());
-        run(&plans[rank], &Member(&hall, rank), record, Observer::new(&observe, &stop))
+        run(&plans[rank], ranks, record, Observer::new(&observe, &stop))
     };
-    std::thread::scope(|scope| {
-        let ranks: Vec<_> = (0..plans.len()).map(|rank| scope.spawn(move || one(rank))).collect();
-        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
-    })
+    Threads::run(plans.len(), one)
 }
 
 #[test]
@@ -114,7 +37,7 @@ fn ranks_share_the_work_and_the_first_has_the_record() {
     let cell = ended.pop().unwrap().unwrap().unwrap().cells.remove(0);
     adds_up(&cell);
     assert_eq!((cell.totals.ranks, cell.totals.accelerators, cell.totals.steps), (2, 4, 4 * 3 * 2));
-    assert_eq!(cell.processes.iter().map(|rank| rank.host.as_str()).collect::<Vec<_>>(), ["node0", "node1"]);
+    assert_eq!(cell.processes.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(cell.saves.iter().map(|save| save.bytes).collect::<Vec<_>>(), [4 * 10_240; 2]);
     let read = |rank: u64| {
         let text = std::fs::read_to_string(dir.path().join(format!("out/access-{rank}.csv"))).unwrap();
@@ -136,7 +59,7 @@ fn ranks_that_were_started_otherwise_end_all() {
     let texts: Vec<String> =
         run_all(&[first, second], false).into_iter().map(|end| end.unwrap_err().to_string()).collect();
     assert!(texts.iter().all(|text| text.contains("batch_size: 8") && text.contains("batch_size: 4")), "{texts:?}");
-    assert!(texts[0].starts_with("rank 1 on node1 failed"), "{texts:?}");
+    assert!(texts[0].starts_with("rank 1 on ") && texts[0].contains(" failed: "), "{texts:?}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::source::Index;
 
 pub(crate) use interleave::Interleave;
 pub(crate) use repeat::Repeat;
-pub(crate) use shard::Shard;
+pub(crate) use shard::{Shard, ShardGroups};
 pub(crate) use shuffle::{Shuffle, ShuffleBuffer, ShuffleGroups};
 pub(crate) use split::Split;
 pub(crate) use take::{Skip, Take};

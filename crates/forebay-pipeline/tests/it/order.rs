@@ -72,6 +72,11 @@ fn stages_that_need_the_whole_epoch_are_refused_after_an_endless_repeat() {
     let pipeline = copied(Dataset::new(numbers(3)).repeat_forever().shuffle(1)).batch(1);
     let error = pipeline.iter().err().unwrap().to_string();
     assert_eq!(error, "shuffle: needs the whole epoch, which is endless here; put it before repeat()");
+    let pipeline = copied(Dataset::new(numbers(3)).repeat_forever().shard_groups(0, 2)).batch(1);
+    let error = pipeline.iter().err().unwrap().to_string();
+    assert_eq!(error, "shard_groups: needs the whole epoch, which is endless here; put it before repeat()");
+    assert!(copied(Dataset::new(numbers(3)).shard_groups(0, 0)).batch(1).iter().is_err());
+    assert!(copied(Dataset::new(numbers(3)).shard_blocks(0, 1, 0)).batch(1).iter().is_err());
     let error = copied(Dataset::new(numbers(3)).shard(3, 3)).batch(1).iter().err().unwrap().to_string();
     assert_eq!(error, "shard: rank 3 of 3 does not exist; ranks count from 0");
     assert!(copied(Dataset::new(numbers(3))).batch(0).iter().is_err());
@@ -104,6 +109,21 @@ proptest! {
         prop_assert_eq!(lengths, u64::from(n));
         all.sort_unstable();
         prop_assert_eq!(all, (0..n).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn blocks_of_ranks_are_the_batches_of_one_in_pieces(n in 1u32..60, of in 1u64..5, block in 1u64..8, epochs in 1u64..4) {
+        let dataset = Dataset::new(numbers(n)).shuffle(4).repeat(epochs);
+        let whole: Vec<u32> = dataset.order().collect();
+        for rank in 0..of {
+            let part = dataset.clone().shard_blocks(rank, of, block);
+            let wanted: Vec<u32> = whole
+                .chunks((of * block) as usize)
+                .flat_map(|batch| batch.iter().skip((rank * block) as usize).take(block as usize).copied())
+                .collect();
+            prop_assert_eq!(part.n_samples(), Some(wanted.len() as u64));
+            prop_assert_eq!(part.order().collect::<Vec<_>>(), wanted);
+        }
     }
 
     #[test]

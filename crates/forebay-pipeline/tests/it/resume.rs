@@ -52,6 +52,14 @@ fn of_a_rank() {
 }
 
 #[test]
+fn of_the_blocks_and_groups_of_a_rank() {
+    resumes_at_every_step(&Dataset::new(numbers(61)).shuffle(8).repeat(2).shard_blocks(1, 3, 4));
+    resumes_at_every_step(
+        &Dataset::new(numbers(61)).shard_groups(1, 3).shuffle_groups(5).shuffle_buffer(4, 5).repeat(2),
+    );
+}
+
+#[test]
 fn another_pipelines_state_is_refused() {
     let state = copied(Dataset::new(numbers(9)).shuffle(1)).batch(2).iter().unwrap().state().unwrap();
     let other = copied(Dataset::new(numbers(9)).shuffle(2)).batch(2);
@@ -69,8 +77,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn skipping_is_what_walking_is(n in 1u32..60, at in 0usize..200, seed in any::<u64>(), of in 1u64..4) {
-        let dataset = Dataset::new(numbers(n)).shuffle(seed).shard(0, of).repeat(3).shuffle_buffer(5, seed).take(150).skip(1);
+    fn skipping_is_what_walking_is(n in 1u32..60, at in 0usize..200, seed in any::<u64>(), of in 1u64..4, block in 1u64..5) {
+        let shard = Dataset::new(numbers(n)).shuffle(seed).shard(0, of).repeat(3).shard_blocks(of - 1, of, block);
+        let dataset = shard.shuffle_buffer(5, seed).take(150).skip(1);
         let walked: Vec<u32> = dataset.order().skip(at).collect();
         let pipeline = copied(dataset).batch(4);
         let state = State { position: at as u64, ..pipeline.iter().unwrap().state().unwrap() };

@@ -4,6 +4,7 @@ use forebay_units::{Summary, median};
 use serde_json::Value;
 
 use super::{Checked, Wrong, is_close, is_within, same, same_cache, same_known, same_spread, wrong};
+use crate::train::{au_dlio, by_epoch};
 use crate::{Lever, TrainCell, TrainStep, TrainTotals};
 
 const FROM_RUNS: &str = "runs give";
@@ -95,6 +96,7 @@ fn steps(cell: &TrainCell) -> Checked {
     same("n_steps", totals.n_steps as f64, cell.steps.len() as f64, FROM_STEPS)?;
     same("compute_s", totals.compute_s, sum(|step| step.compute_s), FROM_STEPS)?;
     same("copy_s", totals.copy_s, sum(|step| step.copy_s), FROM_STEPS)?;
+    same("exchange_s", totals.exchange_s, sum(|step| step.exchange_s), FROM_STEPS)?;
     same("checkpoint_s", totals.checkpoint_s, sum(|step| step.checkpoint_s), FROM_STEPS)?;
     let waited = sum(|step| step.wait_s);
     if totals.wait_s < waited && !is_close(totals.wait_s, waited) {
@@ -102,35 +104,18 @@ fn steps(cell: &TrainCell) -> Checked {
     }
     let last = cell.steps.last().and_then(|step| step.loss);
     same_known("loss", totals.loss.map(f64::from), last.map(f64::from), FROM_STEPS)?;
+    let first = cell.resumed_from.unwrap_or(0);
     // Older versions did not record the other time of steps.
     if cell.steps.iter().any(|step| step.other_s > 0.0) {
-        same_known("au_dlio", totals.au_dlio, au_dlio(cell), FROM_STEPS)?;
+        same_known("au_dlio", totals.au_dlio, au_dlio(&cell.steps, first, cell.steps_per_epoch), FROM_STEPS)?;
     }
     epochs(cell)
 }
 
-/// The first epoch of a resumed run has only the steps that were left.
-fn by_epoch(cell: &TrainCell) -> impl Iterator<Item = &[TrainStep]> {
-    let an_epoch = cell.steps_per_epoch.max(1);
-    let left = (an_epoch - cell.resumed_from.unwrap_or(0) % an_epoch).min(cell.steps.len() as u64) as usize;
-    let (begun, whole) = cell.steps.split_at(left);
-    let an_epoch = usize::try_from(an_epoch).unwrap_or(usize::MAX);
-    std::iter::once(begun).filter(|steps| !steps.is_empty()).chain(whole.chunks(an_epoch))
-}
-
-/// As DLIO counts: without the first step of every epoch and without checkpoints.
-fn au_dlio(cell: &TrainCell) -> Option<f64> {
-    let counted = by_epoch(cell).filter(|epoch| epoch.len() > 1).map(|epoch| {
-        let sum = |part: fn(&TrainStep) -> f64| epoch[1..].iter().map(part).sum::<f64>();
-        let whole = sum(|step| step.wait_s + step.copy_s + step.compute_s + step.other_s);
-        sum(|step| step.compute_s) / whole
-    });
-    let counted: Vec<f64> = counted.collect();
-    (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)
-}
-
 fn epochs(cell: &TrainCell) -> Checked {
-    for (i, (epoch, steps)) in cell.epochs.iter().zip(by_epoch(cell)).enumerate() {
+    for (i, (epoch, steps)) in
+        cell.epochs.iter().zip(by_epoch(&cell.steps, cell.resumed_from.unwrap_or(0), cell.steps_per_epoch)).enumerate()
+    {
         same(&format!("epochs[{i}].n_steps"), epoch.n_steps as f64, steps.len() as f64, FROM_STEPS)?;
         let losses: Option<Vec<f64>> = steps.iter().map(|step| step.loss.map(f64::from)).collect();
         let mean = losses.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64);

@@ -47,6 +47,11 @@ impl TrainCell {
         Metric::lower("copy_s", "copy to the device", Unit::Seconds, |cell: &Self| cell.median(|run| Some(run.copy_s)))
             .for_programs();
     #[allow(missing_docs)]
+    pub const EXCHANGE_S: Metric<Self> =
+        Metric::lower("exchange_s", "waiting for other ranks, exchanging gradients", Unit::Seconds, |cell: &Self| {
+            (!cell.ranks.is_empty()).then(|| cell.median(|run| Some(run.exchange_s)))?
+        });
+    #[allow(missing_docs)]
     pub const WAIT_SHARE: Metric<Self> =
         Metric::lower("wait_share", "wait after the first batch", Unit::Share, |cell: &Self| {
             cell.median(TrainTotals::wait_share)
@@ -126,6 +131,7 @@ impl Cell for TrainCell {
         Self::WAIT_S,
         Self::COMPUTE_S,
         Self::COPY_S,
+        Self::EXCHANGE_S,
         Self::WAIT_SHARE,
         Self::AU_EPOCH,
         Metric::higher("au_steady", "AU, steady state", Unit::Share, |cell: &Self| cell.median(|run| run.au_steady)),
@@ -175,6 +181,7 @@ impl Cell for TrainCell {
         let is_read = !self.synthetic;
         let levels = LevelsOf::default()
             .integer("batch", self.batch)
+            .integer("ranks", (!self.ranks.is_empty()).then_some(self.ranks.len() as u64))
             .integer("steps", self.totals.n_steps)
             .flag("synthetic", self.synthetic.then_some(true))
             .integer("threads", is_read.then_some(self.threads))

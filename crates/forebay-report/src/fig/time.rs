@@ -36,7 +36,7 @@ fn parts(cell: &StudyCell) -> Vec<Part<'_>> {
     let seconds = match (cell.measured_one::<TrainCell>(), cell.measured_one::<WorkloadCell>()) {
         (Some(train), _) => {
             let of = &train.totals;
-            [of.compute_s, of.wait_s, of.copy_s, 0.0, of.checkpoint_s, of.validate_s, of.other_s]
+            [of.compute_s, of.wait_s, of.copy_s, of.exchange_s, of.checkpoint_s, of.validate_s, of.other_s]
         }
         (None, Some(workload)) => {
             let of = &workload.totals;

@@ -180,6 +180,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         ("computing", totals.compute_s),
         ("waiting", totals.wait_s),
         ("copying", totals.copy_s),
+        ("waiting for other ranks and exchanging gradients", totals.exchange_s),
         ("checkpoints", totals.checkpoint_s),
         ("validation", totals.validate_s),
     ];
@@ -189,14 +190,16 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
         .map(|(word, part)| format!("{word} {}", brief_seconds(part)))
         .collect();
     let mut said = vec![format!(
-        "{} of {} images took {} ({} images/s): {}.",
+        "{} of {} images{} took {} ({} images/s): {}.",
         count(totals.n_steps, "step"),
         group_digits(cell.batch),
+        if cell.ranks.is_empty() { String::new() } else { format!(" on each of {} ranks", cell.ranks.len()) },
         seconds(totals.wall_s),
         quantity(totals.images_per_s()),
         parts.join(", ")
     )];
     said.push(utilisation(totals));
+    said.extend(slowest_rank(cell));
     said.extend(charged(&totals.stall_by_cause, totals.wait_s, totals.wall_s).filter(|_| !cell.synthetic));
     said.extend(cost(cell));
     // A wait that the headline calls none needs no cause.
@@ -222,6 +225,19 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     }));
     said.extend(learnt(cell));
     said
+}
+
+/// The rank that waited longest for data, where another waited for less than half of that.
+fn slowest_rank(cell: &TrainCell) -> Option<String> {
+    let waits = || cell.ranks.iter().map(|rank| (rank.totals.wait_s, rank));
+    let (longest, slowest) = waits().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (shortest, _) = waits().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let is_apart = longest >= 2.0 * shortest && longest / cell.totals.wall_s >= HARDLY;
+    is_apart.then(|| {
+        let (rank, host) = (slowest.rank, &slowest.host);
+        let (longest, shortest) = (brief_seconds(longest), brief_seconds(shortest));
+        format!("Rank {rank} on {host} waited longest for data, {longest}; the shortest wait was {shortest}. All wait for the slowest.")
+    })
 }
 
 /// AU in the three ways in which it is counted.
@@ -349,7 +365,9 @@ fn cost_error(cell: &TrainCell, baseline: Baseline) -> Option<f64> {
 fn levers(cells: &[Trained<'_>]) -> Option<String> {
     // As the table of cells has it: the first batch cannot be hidden, and weighs much in a short run.
     let share = |cell: &StudyCell| cell.value(&TrainCell::WAIT_SHARE).unwrap_or(0.0);
-    let waiting = cells.iter().filter(|(of, _)| share(of) >= HARDLY);
+    // Several ranks get no advice.
+    let of_one = || cells.iter().filter(|(_, cell)| cell.ranks.is_empty());
+    let waiting = of_one().filter(|(of, _)| share(of) >= HARDLY);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     waiting.for_each(|(_, cell)| *counts.entry(cell.lever.name.as_str()).or_default() += 1);
     let all: usize = counts.values().sum();
@@ -362,7 +380,7 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
     Some(format!(
         "In {all} of {} training cells the accelerator waited {} or more of the time after the first batch; the most frequent lever \
          is {name} ({n} of {all}).",
-        cells.len(),
+        of_one().count(),
         percent(HARDLY)
     ))
 }
@@ -370,7 +388,9 @@ fn levers(cells: &[Trained<'_>]) -> Option<String> {
 /// What real data costs beside batches made once in memory, where both were trained on.
 fn synthetic(run: &Run<'_>, cells: &[Trained<'_>]) -> Option<String> {
     let best = |wanted: bool| {
-        let rates = cells.iter().filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s > 0.0);
+        // The rate of several ranks is that of several accelerators.
+        let of_one = cells.iter().filter(|(_, cell)| cell.ranks.is_empty());
+        let rates = of_one.filter(|(_, cell)| cell.synthetic == wanted && cell.images_per_s > 0.0);
         rates.max_by(|a, b| a.1.comparable_images_per_s().total_cmp(&b.1.comparable_images_per_s()))
     };
     let (memory, real) = (best(true)?, best(false)?);

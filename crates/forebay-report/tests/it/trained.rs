@@ -188,3 +188,47 @@ fn the_limit_is_said_with_its_evidence_and_the_lever_with_its_error() {
     assert!(findings.contains("This run does not show what limits it: it varies."), "{findings}");
     assert!(findings.contains("No change can be recommended: too noisy."), "{findings}");
 }
+
+#[test]
+fn ranks_are_counted_and_the_one_that_waits_longest_is_named() {
+    let mut record = mini::record(1.0);
+    let cell = &mut record["cells"][0];
+    let wall_s = number(&cell["wall_s"]);
+    let rank = |cell: &Value, rank: u64, wait_s: f64| {
+        let mut own = cell["samples"][0].clone();
+        own["rank"] = json!(rank);
+        (own["host"], own["device"], own["threads"]) = (json!(format!("n{rank}")), json!("cpu"), json!(2));
+        own["wait_s"] = json!(wait_s);
+        own
+    };
+    cell["ranks"] = json!([rank(cell, 0, 0.1 * wall_s), rank(cell, 1, 0.5 * wall_s)]);
+    cell["exchange_s"] = json!(0.2 * wall_s);
+    let said = |record: &Value| report(&[plain::named("ranks", record)])["runs"][0]["verdict"]["findings"].to_string();
+    let findings = said(&record);
+    assert!(findings.contains("images on each of 2 ranks took"), "{findings}");
+    assert!(findings.contains("waiting for other ranks and exchanging gradients "), "{findings}");
+    assert!(findings.contains("Rank 1 on n1 waited longest for data, "), "{findings}");
+    record["cells"][0]["ranks"][0]["wait_s"] = json!(0.3 * wall_s);
+    assert!(!said(&record).contains("waited longest"), "nearly as long");
+}
+
+#[test]
+fn several_accelerators_are_not_compared_with_one() {
+    let mut lines = mini::lines();
+    let said = |lines: &[Value]| verdict(lines)["findings"].to_string();
+    assert!(
+        said(&lines).contains("training reached") && said(&lines).contains("the most frequent lever"),
+        "{}",
+        said(&lines)
+    );
+    for line in lines.iter_mut().filter(|line| line["train"]["synthetic"] == json!(false)) {
+        let mut own = line["train"]["samples"][0].clone();
+        (own["rank"], own["host"], own["device"], own["threads"]) = (json!(0), json!("a"), json!("cpu"), json!(1));
+        line["train"]["ranks"] = json!([own.clone(), own]);
+    }
+    assert!(
+        !said(&lines).contains("training reached") && !said(&lines).contains("most frequent lever"),
+        "{}",
+        said(&lines)
+    );
+}

@@ -89,7 +89,7 @@ pub(crate) fn most_copies(settings: &TrainSettings) -> u64 {
 }
 
 pub(crate) fn n_saves(settings: &TrainSettings, n_samples: u64) -> u64 {
-    let n_steps = settings.images_per_run(n_samples) / settings.batch as u64;
+    let n_steps = settings.images_per_run(n_samples) / settings.images_per_step();
     settings.checkpoint_every.map_or(0, |every| n_steps / every)
 }
 

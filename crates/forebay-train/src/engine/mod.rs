@@ -10,7 +10,7 @@ mod cuda;
 
 pub use cpu::Cpu;
 pub(crate) use cpu::widest;
-pub use cuda::{Cuda, CudaLibrary, Precision, cuda_libraries};
+pub use cuda::{Cuda, CudaLibrary, Precision, cuda_devices, cuda_libraries};
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -24,14 +24,16 @@ pub(crate) struct Builder<'a, E: Engine> {
     pub(crate) engine: &'a E,
     pub(crate) batch: usize,
     pub(crate) seed: u64,
+    /// Which portion of the step's batch this is.
+    pub(crate) portion: u64,
     pub(crate) slots: Vec<Slot>,
     pub(crate) names: Vec<SlotName>,
     pub(crate) n_dropouts: u64,
 }
 
 impl<'a, E: Engine> Builder<'a, E> {
-    pub(crate) fn new(engine: &'a E, batch: usize, seed: u64) -> Self {
-        Self { engine, batch, seed, slots: Vec::new(), names: Vec::new(), n_dropouts: 0 }
+    pub(crate) fn new(engine: &'a E, batch: usize, seed: u64, portion: u64) -> Self {
+        Self { engine, batch, seed, portion, slots: Vec::new(), names: Vec::new(), n_dropouts: 0 }
     }
 
     /// Plans layers in order and fuses each ReLU into the previous layer if possible.

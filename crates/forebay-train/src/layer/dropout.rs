@@ -3,7 +3,7 @@
 use super::{Describe, Operation, Pass, Run, Site};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::rng::key;
+use crate::rng::{after, key};
 use crate::shape::Shape;
 
 /// In training, sets a fraction of the values to 0 and scales up the others; otherwise passes values through.
@@ -33,13 +33,16 @@ impl Describe for Dropout {
         site.builder.n_dropouts += 1;
         // Streams beyond those that weights are drawn from.
         let stream = key(site.builder.seed, (1 << 32) + site.builder.n_dropouts);
-        Ok(Box::new(Planned { rate: self.rate, len: site.builder.batch * site.input.len(), stream, last: None }))
+        let len = site.builder.batch * site.input.len();
+        Ok(Box::new(Planned { rate: self.rate, len, first: site.builder.portion * len as u64, stream, last: None }))
     }
 }
 
 struct Planned {
     rate: f32,
     len: usize,
+    /// Values of the step's batch before this portion of it.
+    first: u64,
     stream: u64,
     /// The key of the last forward pass; `None` if nothing was dropped.
     last: Option<u64>,
@@ -47,7 +50,7 @@ struct Planned {
 
 impl<E: Engine> Operation<E> for Planned {
     fn forward(&mut self, run: &mut Run<'_, E>, x: &E::Tensor, y: &mut E::Tensor) -> Result<()> {
-        self.last = run.training.then(|| key(self.stream, run.step));
+        self.last = run.training.then(|| after(key(self.stream, run.step), self.first));
         match self.last {
             Some(key) => run.engine.dropout(x, y, self.len, self.rate, key),
             None => run.engine.copy(x, y, self.len),

@@ -13,6 +13,7 @@ mod learning;
 mod lent;
 mod networks;
 mod optimizers;
+mod portions;
 mod shapes;
 mod state;
 mod threads;

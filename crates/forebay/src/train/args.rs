@@ -17,6 +17,7 @@ use crate::data::InputArgs;
 use crate::flags::Flags;
 use crate::output::JsonArgs;
 use crate::store::StoreArgs;
+use crate::together::RankArgs;
 use crate::values::of;
 
 /// Flags that apply to data and have no meaning for a batch in memory.
@@ -73,6 +74,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     saving: Saving,
+
+    #[command(flatten)]
+    pub(super) ranks: RankArgs,
 
     /// Warm-up runs, not measured
     #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "checkpoint_dir")]

@@ -6,16 +6,16 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use forebay_dataset::{Control, MadeRecords, Progress, foresee_records, make_records};
 use forebay_emulation::WorkloadSettings;
-use forebay_emulation::ranks::{PATIENCE, Ranks};
+use forebay_ranks::{PATIENCE, Ranks};
 use forebay_units::{Bytes, PathText, count, format_seconds, group_digits};
 use forebay_workload::{Part, Workload};
 
 use super::replay;
 use super::run::data_folder;
 use super::source::Source;
-use super::together::{join, said_once, shared};
 use crate::flags::{Flags, Pick, flag};
 use crate::output::{Outcome, print, remark};
+use crate::together::{join, said_once, shared};
 use crate::{progress, stop};
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,6 @@ mod show;
 mod size;
 mod slurm;
 mod source;
-mod together;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -5,13 +5,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use forebay_dataset::RECORDS_MARKER;
-use forebay_emulation::ranks::Ranks;
 use forebay_emulation::{INTERRUPTED, Plan, WorkloadSettings, checkpoint_place, checkpoint_warning};
 use forebay_measure::Observer;
+use forebay_ranks::Ranks;
 use forebay_record::{Record, WorkloadCell};
 use forebay_storage::Profile;
 use forebay_units::{PathText, shell_word};
@@ -19,12 +18,11 @@ use forebay_workload::{Checked, Format, Part, Workload};
 
 use super::checkpoints::{self, CheckpointFlags};
 use super::source::{Source, refused};
-use super::together::{join, said_once, shared};
 use super::{out, replay, show};
 use crate::flags::{Flags, flag};
 use crate::live::QuietArgs;
 use crate::output::{Json, JsonArgs, Outcome, in_words, print, remark};
-use crate::values::time;
+use crate::together::{RankArgs, said_once, shared};
 use crate::{live, stop, tier};
 
 #[derive(Debug, clap::Args)]
@@ -62,9 +60,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(super) checkpoint_dir: Option<PathBuf>,
 
-    /// How long ranks wait for a missing rank before all of them end
-    #[arg(long, default_value = "30min", value_name = "TIME", value_parser = time("above 0", |time| !time.is_zero()))]
-    rank_timeout: Duration,
+    #[command(flatten)]
+    ranks: RankArgs,
 
     /// Show the plan without running it
     #[arg(long, conflicts_with = "json")]
@@ -78,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     if let Some(replay) = args.source.replay()? {
         return replay::play(args, replay);
     }
-    let ranks = join(args.rank_timeout)?;
+    let ranks = args.ranks.join()?;
     said_once(&*ranks, run_on(args, &*ranks))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use forebay_emulation::ranks::{Job, job_script};
+use forebay_emulation::{Job, job_script};
 
 use super::run::data_folder;
 use super::source::{Source, refused};

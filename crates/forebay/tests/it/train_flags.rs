@@ -311,3 +311,29 @@ fn without_data_the_batch_in_memory_is_named_as_the_other_choice() {
     let said = Dir::new().refused("train");
     assert!(said.contains("required arguments were not provided:\n  <DATA|--synthetic>\n"), "{said}");
 }
+
+#[test]
+fn ranks_of_one_process_divide_every_step() {
+    let dir = Dir::with_set();
+    let cell =
+        cell_of(&dir, "set --accelerator emulated:2ms --batch 4 --steps 3 --threads 1 --ranks 2 --rank-timeout 9m");
+    assert_eq!((&cell["batch"], &cell["images"], &cell["n_steps"]), (&4.into(), &24.into(), &3.into()));
+    let ranks = cell["ranks"].as_array().expect("a list");
+    assert_eq!(ranks.iter().map(|rank| rank["images"].as_u64()).collect::<Vec<_>>(), [Some(12); 2]);
+    assert!(ranks.iter().all(|rank| number(rank, "exchange_s") > 0.0), "{cell}");
+    let said = dir.met("train set --accelerator emulated:2ms --batch 4 --steps 3 --ranks 2 --dry-run");
+    assert!(said.contains("3 steps of 4 per rank, 2 ranks"), "{said}");
+    for (flags, wanted) in [
+        ("--rank-timeout 0s", "give a time above 0"),
+        ("--ranks 2 --interval 5% --repeats 2", "--interval is for one process: omit it, or --ranks"),
+        (
+            "--ranks 5 --batch 9",
+            "24 samples are less than one batch of 45\nhint: pass --batch 4 or less, or use fewer ranks",
+        ),
+    ] {
+        let said = dir.refused(&format!("train set --accelerator emulated:2ms {flags}"));
+        assert!(said.contains(wanted), "{said}");
+    }
+    let said = dir.refused("tune set --accelerator emulated:2ms --ranks 2");
+    assert!(said.contains("--ranks: tune tries settings of one process"), "{said}");
+}

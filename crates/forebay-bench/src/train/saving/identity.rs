@@ -14,6 +14,8 @@ const NAMES: &str = "names";
 const SIZES: &str = "sizes";
 /// Empty, or missing in older checkpoints, if images are only resized.
 const AUGMENTATION: &str = "augmentation";
+/// Missing in older checkpoints, which one process saved.
+const RANKS: &str = "ranks";
 /// Recorded but not compared, because the user may want to continue with another rate.
 const LEARNING_RATE: &str = "learning_rate";
 
@@ -35,6 +37,7 @@ impl Identity {
             ("classes", kind.classes().map(|n| n.to_string())),
             ("optimizer", kind.optimizer()),
             ("batch", Some(settings.batch.to_string())),
+            (RANKS, Some(trial.site.ranks.size().to_string())),
             ("seed", Some(settings.seed.to_string())),
             ("data", Some(packing.to_owned())),
             (SAMPLES, data.map(|data| data.source.n_samples().to_string())),
@@ -48,20 +51,28 @@ impl Identity {
     }
 
     /// Stored beside the tensors of a checkpoint.
-    pub(super) fn notes(&self, step: u64, epoch: u64, position: Option<u64>) -> BTreeMap<String, String> {
+    pub(super) fn notes(&self, step: u64, epoch: u64, positions: &[u64]) -> BTreeMap<String, String> {
         let mut notes: BTreeMap<String, String> =
             self.fixed.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         notes.insert(STEP.to_owned(), step.to_string());
         notes.insert(EPOCH.to_owned(), epoch.to_string());
-        notes.extend(position.map(|position| (POSITION.to_owned(), position.to_string())));
+        if !positions.is_empty() {
+            let positions: Vec<String> = positions.iter().map(ToString::to_string).collect();
+            notes.insert(POSITION.to_owned(), positions.join(","));
+        }
         notes.extend(self.learning_rate.clone().map(|rate| (LEARNING_RATE.to_owned(), rate)));
         notes
     }
 
     /// `None` if the checkpoint is of the same run.
     pub(super) fn difference(&self, notes: &BTreeMap<String, String>) -> Option<String> {
-        let none = String::new();
-        let theirs = |name: &str| notes.get(name).or_else(|| (name == AUGMENTATION).then_some(&none));
+        let (none, one) = (String::new(), "1".to_owned());
+        let older = |name: &str| match name {
+            AUGMENTATION => Some(&none),
+            RANKS => Some(&one),
+            _ => None,
+        };
+        let theirs = |name: &str| notes.get(name).or_else(|| older(name));
         let differs = |name: &str| theirs(name) != self.fixed.get(name);
         // If the number of samples differs, names and sizes need no mention.
         let is_said = |name: &str| match name {
@@ -90,6 +101,7 @@ fn difference(name: &str, theirs: Option<&String>, ours: &str) -> String {
     match name {
         SAMPLES => format!("the data had {}, now {ours}", counted(theirs, "sample")),
         HELD_OUT => format!("{} were held out, now {ours}", counted(theirs, "sample")),
+        RANKS => format!("it was saved by {}, now {ours}", counted(theirs, "rank")),
         AUGMENTATION => format!("augmentation was {}, now {}", or_none(theirs), or_none(ours)),
         "classes" => format!("it had {}, now {ours}", counted(theirs, "class")),
         NAMES => "the names, labels or order of the samples changed".to_owned(),
@@ -108,9 +120,10 @@ fn counted(n: &str, what: &str) -> String {
     if n == "1" { format!("1 {what}") } else { format!("{n} {what}{plural}") }
 }
 
-/// Samples of the order that the checkpoint's steps used.
-pub(super) fn position(notes: &BTreeMap<String, String>) -> Option<u64> {
-    notes.get(POSITION)?.parse().ok()
+/// Samples of the order that the checkpoint's steps used, by rank.
+pub(super) fn positions(notes: &BTreeMap<String, String>) -> Vec<u64> {
+    let all = notes.get(POSITION).map(|all| all.split(',').map(str::parse).collect());
+    all.and_then(Result::ok).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -126,8 +139,8 @@ mod tests {
                 .collect(),
             learning_rate: Some(rate.to_owned()),
         };
-        let notes = of("1", "0.1").notes(60, 2, Some(480));
-        assert_eq!(position(&notes), Some(480));
+        let notes = of("1", "0.1").notes(60, 2, &[480, 479]);
+        assert_eq!(positions(&notes), [480, 479]);
         assert_eq!((notes["step"].as_str(), notes["epoch"].as_str()), ("60", "2"));
         assert_eq!(of("1", "0.1").difference(&notes), None);
         assert_eq!(of("2", "0.1").difference(&notes).as_deref(), Some("seed was 1, now 2"));

@@ -53,6 +53,8 @@ fn is_scratch(plan: &Plan) -> bool {
 /// The start that was found, or fresh folders if there are several runs.
 pub(super) fn for_round(trial: &Trial<'_>, found: &mut Option<Start>) -> Result<Start, Error> {
     match &trial.plan.saves {
+        // The first rank saves for all.
+        Some(_) if trial.site.ranks.rank() > 0 => Ok(found.take().unwrap_or_default()),
         Some(saves) if is_scratch(trial.plan) => {
             let (mut places, mut scratch) = (saves.places.clone(), Vec::new());
             for place in places.fast.iter_mut().chain([&mut places.slow]) {
@@ -106,6 +108,8 @@ pub(super) struct Saver {
     troubles: Vec<String>,
     /// Note on how the state was copied.
     doubt: OnceLock<String>,
+    /// The ranks' positions at the next save; empty for one process.
+    pub(super) positions: Vec<u64>,
     reached: u64,
     /// The last save that was not skipped, and its step.
     last: Option<(u64, Arc<Handle>)>,
@@ -158,6 +162,7 @@ impl Saver {
             read_before: 0,
             troubles: Vec::new(),
             doubt: OnceLock::new(),
+            positions: Vec::new(),
             reached: 0,
             last: None,
             failing: settings.fail_every.map(|mean| Failing::new(mean, settings.seed)),
@@ -206,7 +211,9 @@ impl Saver {
             (None, Some(made)) => made.tensors(),
             (None, None) => return Err(Error::NoState),
         };
-        let notes = self.identity.notes(at.step, at.step / self.steps_per_epoch.max(1), at.position);
+        let one = at.position.filter(|_| self.positions.is_empty());
+        let positions: Vec<u64> = one.into_iter().chain(self.positions.iter().copied()).collect();
+        let notes = self.identity.notes(at.step, at.step / self.steps_per_epoch.max(1), &positions);
         let snapshot = Snapshot { tensors, notes };
         let acted = act(&snapshot, &self.format.plan(STEM, &snapshot)?);
         if let Some(doubt) = there.as_ref().and_then(device::OnDevice::doubt) {
@@ -222,11 +229,11 @@ impl Saver {
         at: Reached,
         consumer: &dyn Consumer,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Event>, Error> {
+    ) -> Result<Option<Vec<Event>>, Error> {
         self.reached = at.step;
         let is_due = at.is_stopping || at.step.is_multiple_of(self.every);
         if !is_due || self.is_saved(at.step) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let asked_ns = self.clock.now_ns();
         let mut before = None;
@@ -244,7 +251,7 @@ impl Saver {
             // What follows is up to the failure.
             Err(_) if torn.load(Ordering::Relaxed) => {
                 self.is_torn = true;
-                return Ok(Vec::new());
+                return Ok(None);
             }
             Err(error) => {
                 self.ledger.add_failed(at.step, at_s, stall_s());
@@ -264,7 +271,7 @@ impl Saver {
         }
         let troubles = self.new_troubles().into_iter().map(|text| Event::Remark { text });
         let saved = Event::Saved { step: at.step, bytes: self.n_bytes, seconds: stall_s };
-        before.map_or(Ok([saved].into_iter().chain(troubles).collect()), Err)
+        before.map_or(Ok(Some([saved].into_iter().chain(troubles).collect())), Err)
     }
 
     /// The description that is known before the first save.

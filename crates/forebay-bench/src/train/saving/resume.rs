@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(in super::super) struct Start {
     /// Steps made by earlier runs.
     pub(in super::super) step: u64,
-    /// Samples of the order used by those steps.
-    pub(in super::super) position: Option<u64>,
+    /// Samples of the order used by those steps, by rank; empty for synthetic batches.
+    pub(in super::super) positions: Vec<u64>,
     /// The state after these steps, until it is loaded.
     pub(super) found: Option<(Restored, Catalog)>,
     pub(in super::super) saver: Option<Saver>,
@@ -206,15 +206,15 @@ fn found(
     if let Some(what) = identity.difference(&catalog.notes) {
         return Err(Error::OtherRun { path, what });
     }
-    let position = identity::position(&catalog.notes);
-    if trial.data.is_some() && position.is_none() {
+    let positions = identity::positions(&catalog.notes);
+    if trial.data.is_some() && positions.len() as u64 != trial.site.ranks.size() {
         return Err(Error::OtherRun { path, what: "it does not record the number of samples used".to_owned() });
     }
     restored.passed_over.iter().for_each(|one| tell(passed(one), observer, notes));
     identity.other_rate(&catalog.notes).into_iter().for_each(|text| tell(text, observer, notes));
     let step = restored.name.step;
     tell(format!("resumed after step {step} from {}", path.escaped()), observer, notes);
-    Ok(Start { step, position, found: Some((restored, catalog)), ..Start::default() })
+    Ok(Start { step, positions, found: Some((restored, catalog)), ..Start::default() })
 }
 
 fn passed(one: &PassedOver) -> String {

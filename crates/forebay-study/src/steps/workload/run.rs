@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::slice;
 
 use forebay_emulation::Plan;
-use forebay_emulation::ranks::Solo;
 use forebay_measure::cold::Before;
 use forebay_measure::{Done, Observer, Place, Rounds, Trial};
+use forebay_ranks::Solo;
 use forebay_record::{Record, WorkloadCell, WorkloadTotals};
 use forebay_units::PathText;
 

@@ -78,6 +78,12 @@ pub fn cuda_libraries(folders: &[PathBuf]) -> impl Iterator<Item = CudaLibrary> 
     })
 }
 
+/// Number of CUDA devices that this process sees; 0 without a driver.
+pub fn cuda_devices(folders: &[PathBuf]) -> usize {
+    let n = check(folders).ok().and_then(|()| cudarc::driver::CudaContext::device_count().ok());
+    n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+}
+
 /// Checks that all libraries load; names the first that does not.
 pub(super) fn check(folders: &[PathBuf]) -> Result<()> {
     LIBRARIES.iter().try_for_each(|library| library.check(folders))

@@ -27,7 +27,7 @@ use conv::{Choice, Conv};
 use device::Argument::{Count, Flag, Number, Wide};
 use device::{Address, Argument, Device, Tensor};
 use input::Input;
-pub use library::{CudaLibrary, cuda_libraries};
+pub use library::{CudaLibrary, cuda_devices, cuda_libraries};
 use lock::Way;
 use loss::Loss;
 use pool::MaxPool;

@@ -58,6 +58,20 @@ pub(super) fn least(mine: Vec<i64>) -> Pending<(Vec<i64>, Vec<i64>)> {
     })
 }
 
+/// Values of a sum at a time: few enough to stay in a cache, and many beside the latency of a message.
+pub(super) const SUMMED: usize = 1 << 20;
+
+/// Element-wise sum over the ranks of at most [`SUMMED`] values; the second buffer, of the same length, is the result.
+pub(super) fn sum(mine: Vec<f32>, result: Vec<f32>) -> Pending<(Vec<f32>, Vec<f32>)> {
+    assert_eq!(mine.len(), result.len(), "as many sums as values");
+    Pending::start((mine, result), |(mine, result), request| {
+        let n = c_int::try_from(mine.len()).expect("sums are cut into pieces");
+        let (from, to) = (mine.as_ptr().cast(), result.as_mut_ptr().cast());
+        // SAFETY: both buffers hold n floats and outlive the request.
+        unsafe { ffi::MPI_Iallreduce(from, to, n, ffi::RSMPI_FLOAT, ffi::RSMPI_SUM, ffi::RSMPI_COMM_WORLD, request) };
+    })
+}
+
 /// All ranks must pass the same length.
 pub(super) fn broadcast(bytes: Vec<u8>, root: u64) -> Pending<Vec<u8>> {
     Pending::start(bytes, |bytes, request| {

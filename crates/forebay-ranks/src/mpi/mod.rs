@@ -22,7 +22,7 @@ use mpi::traits::Communicator;
 
 use super::{Failed, Launch, Missing, Observe, Ranks, Verdict, Waiting};
 use peers::{Peers, Place};
-use pending::{PIECE, Pending};
+use pending::{PIECE, Pending, SUMMED};
 use roll::Roll;
 
 /// Shorter waits yield, because a sleep would take longer.
@@ -63,6 +63,8 @@ struct State {
     is_broken: bool,
     /// That rank's process is gone: there is nothing to wait for.
     is_bereft: bool,
+    /// Much data moves, which MPI does only while it is called.
+    is_moving: bool,
 }
 
 enum Word {
@@ -237,7 +239,7 @@ impl Mpi {
                 tells_at = waited + waited.min(PAUSE_MAX);
                 self.tell_of_wait(waited, &roll, whom);
             }
-            rest(waited);
+            rest(if state.is_moving { Duration::ZERO } else { waited });
         }
     }
 
@@ -303,6 +305,22 @@ impl Ranks for Mpi {
         let state = &mut *self.state();
         self.say(state, Word::Fine)?;
         self.tell(state, mine, 0)
+    }
+
+    fn sum(&self, values: &mut [f32]) -> Result<(), Failed> {
+        let state = &mut *self.state();
+        self.say(state, Word::Fine)?;
+        state.is_moving = true;
+        let (mut mine, mut sums) = (Vec::new(), Vec::new());
+        for piece in values.chunks_mut(SUMMED) {
+            mine.clear();
+            mine.extend_from_slice(piece);
+            sums.resize(piece.len(), 0.0);
+            (mine, sums) = self.wait(state, pending::sum(mine, sums))?;
+            piece.copy_from_slice(&sums);
+        }
+        state.is_moving = false;
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use forebay_emulation::ranks::{Failed, Launch, Ranks, Verdict, Waiting, join_within};
+use forebay_ranks::{Failed, Launch, Ranks, Verdict, Waiting, join_within};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
