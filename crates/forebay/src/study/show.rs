@@ -101,7 +101,8 @@ fn describe(spec: &StudySpec, plans: &[Plan; 3]) -> String {
                 _ => String::new(),
             },
         };
-        let _ = writeln!(text, "dataset {}: {what}", dataset.name);
+        let sizes = dataset.sizes.as_ref().map(|sizes| format!(", sizes {sizes}")).unwrap_or_default();
+        let _ = writeln!(text, "dataset {}: {what}{sizes}", dataset.name);
     }
     for workload in &spec.workloads {
         let _ = writeln!(text, "workload {}: {}", workload.name, workload.path.escaped());

@@ -385,8 +385,8 @@ fn built_in_studies_are_listed_shown_and_copied() {
     assert!(list.starts_with("advice: Is the advice right? "), "{list}");
     assert!(list.contains("\nchien-2018: Characterizing deep-learning I/O workloads in TensorFlow"), "{list}");
     assert!(
-        list.contains("\n  quick     92 cells, 2,848 images of ")
-            && list.contains("\n  full      92 cells, 25,528 images of ")
+        list.contains("\n  quick     100 cells, 2,848 images of ")
+            && list.contains("\n  full      100 cells, 25,528 images of ")
     );
     assert!(list.contains("\nnelson-2022: An initial look at deep learning I/O performance"), "{list}");
     let shown = dir.met("study show chien-2018");

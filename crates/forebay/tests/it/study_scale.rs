@@ -29,7 +29,7 @@ fn the_standard_scale_takes_minutes_and_not_hours_and_repeats_every_figure() {
     let shown = dir.met("study show hugen-2025");
     assert!(shown.contains("1 repeat after 0 warm-ups quick, 3 repeats after 0 warm-ups standard, 1 "), "{shown}");
     let list = dir.met("study list");
-    assert!(list.contains("\n  standard  92 cells, 9,792 images of "), "{list}");
+    assert!(list.contains("\n  standard  100 cells, 9,792 images of "), "{list}");
 }
 
 #[test]

@@ -221,7 +221,9 @@ fn the_built_in_studies_train_and_pack() {
     }
     let shown = dir.met("study show nelson-2022");
     for wanted in [
+        "dataset imagenet: imagenet images, made: 1024 quick, 25600 standard, 25600 full, sizes 2K/1:4K/2:8K/4:",
         "dataset tfrecord: imagenet, packed as tfrecord\n",
+        "experiment ranks (train): 8 cells quick, 8 full, all combinations; ",
         "experiment images (inspect): 1 cell quick, 1 full, all combinations; 1 repeat after 0 warm-ups\n",
         "  threads: 1..cores*2\n",
         "  train  need_mb_per_s: 1300 (Conclusion 2, eight V100 in fp16, at most; not judged)\n",
