@@ -129,7 +129,12 @@ pub(crate) fn note_of_requests(before: Option<Requests>, after: Option<Requests>
         ),
     };
     let cached = cached.map(|cached| format!("; {cached}")).unwrap_or_default();
-    Some(format!("{} sent to the object store, warm-ups included; {repeated}{cached}", count(sent.sent, "request")))
+    let hedged = match sent.hedged {
+        0 => String::new(),
+        n => format!("; {} slow to be answered and sent a second time", group_digits(n)),
+    };
+    let requests = count(sent.sent, "request");
+    Some(format!("{requests} sent to the object store, warm-ups included; {repeated}{hedged}{cached}"))
 }
 
 /// What the near cache did; `None` if there is none or it was not used.

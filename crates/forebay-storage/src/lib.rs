@@ -68,7 +68,7 @@ pub use object::Objects;
 pub use reader::ObjectReader;
 pub use requests::{CacheCounts, Requests};
 pub use routed::{Reading, Routed, SCHEMES, beside, is_url};
-pub use shaped::{Device, Profile, Shaped};
+pub use shaped::{Device, Profile, Shaped, Tail};
 
 /// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.
 pub fn files(mode: Mode, tier: Option<&Profile>) -> Arc<dyn Storage> {

@@ -11,6 +11,8 @@ pub struct Requests {
     pub failed: u64,
     /// Sent again for the rest of an object whose transfer broke off.
     pub resumed: u64,
+    /// Sent a second time because the answer was slow to come; the first answer counts.
+    pub hedged: u64,
     /// What a near cache did; all 0 without one.
     pub cache: CacheCounts,
 }
@@ -41,6 +43,7 @@ impl Requests {
             throttled: self.throttled - before.throttled,
             failed: self.failed - before.failed,
             resumed: self.resumed - before.resumed,
+            hedged: self.hedged - before.hedged,
             cache: self.cache.since(&before.cache),
         }
     }

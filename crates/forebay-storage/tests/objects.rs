@@ -247,3 +247,46 @@ fn a_redirect_to_the_same_host_is_followed() {
     server.fail("GET", "/b/here", 1, S3Fault::Redirect(format!("{}/b/there", server.endpoint())));
     assert_eq!(read(&objects, "s3://b/here").unwrap(), content(10));
 }
+
+#[test]
+fn a_redirect_to_another_host_is_signed_for_it_and_followed() {
+    let (server, objects) = started();
+    let other = S3Server::start().unwrap();
+    other.put("b/there", content(10));
+    // The usual client follows without a signature and is refused; the second request finds out.
+    let to = |name: &str| S3Fault::Redirect(format!("{}/b/{name}", other.endpoint()));
+    server.fail("GET", "/b/there", 2, to("there"));
+    assert_eq!(read(&objects, "s3://b/there").unwrap(), content(10));
+    // From then on, one request each.
+    let before = (server.log().len(), other.log().len());
+    server.fail("GET", "/b/there", 1, to("there"));
+    assert_eq!(read(&objects, "s3://b/there").unwrap(), content(10));
+    assert_eq!((server.log().len(), other.log().len()), (before.0 + 1, before.1 + 1));
+    // A store that sends requests round in circles is given up.
+    server.fail("GET", "/b/round", usize::MAX, S3Fault::Redirect(format!("{}/b/round", server.endpoint())));
+    let said = read(&objects, "s3://b/round").unwrap_err().to_string();
+    assert!(said.starts_with("reading s3://b/round: "), "{said}");
+    // What a store writes goes there, too.
+    server.fail("PUT", "/b/written", 1, to("written"));
+    let mut writer = objects.create(Path::new("s3://b/written")).unwrap();
+    writer.write(b"by way of another").unwrap();
+    writer.commit().unwrap();
+    assert_eq!(other.get("b/written").unwrap(), b"by way of another");
+    let refused = S3Fault::Status(403, "AccessDenied");
+    server.fail("GET", "/b/mine", usize::MAX, refused);
+    assert!(read(&objects, "s3://b/mine").unwrap_err().to_string().contains("permission denied"));
+}
+
+#[test]
+fn a_request_that_is_slow_to_be_answered_is_sent_a_second_time() {
+    let (server, objects) = started();
+    (0..100).for_each(|n| server.put(&format!("b/{n}"), content(1_000 + n)));
+    (0..100).for_each(|n| drop(read(&objects, &format!("s3://b/{n}")).unwrap()));
+    let before = objects.requests().unwrap();
+    server.fail("GET", "/b/7", 1, S3Fault::Late(Duration::from_secs(2)));
+    let start = Instant::now();
+    assert_eq!(read(&objects, "s3://b/7").unwrap(), content(1_007));
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    let since = objects.requests().unwrap().since(&before);
+    assert_eq!(since, Requests { sent: 2, hedged: 1, ..Requests::default() });
+}

@@ -298,7 +298,7 @@ fn tier_plan(spec: &TierSpec) -> Result<TierPlan> {
     let place = || format!("tier \"{}\"", spec.name);
     let backing = match (&spec.profile, &spec.path) {
         (Some(_), Some(_)) => return Err(Error::plan(place(), "give `profile` or `path`, not both")),
-        (None, None) => return Err(Error::plan(place(), "give `profile` (hdd, ssd, optane, lustre) or `path`")),
+        (None, None) => return Err(Error::plan(place(), "give `profile` (hdd, ssd, optane, lustre, s3) or `path`")),
         (None, Some(path)) => Backing::Folder(path.clone()),
         (Some(profile), None) => Backing::Shaped(profile.parse().map_err(|reason: String| Error::Plan {
             place: format!("{}, profile", place()),

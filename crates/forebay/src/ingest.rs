@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "cold")]
     warm: bool,
 
-    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
+    /// Emulate a device: hdd, ssd, optane, lustre or s3; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME", conflicts_with = "mmap")]
     tier: Option<Profile>,
 

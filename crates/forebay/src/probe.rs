@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     runs: u32,
 
-    /// Emulate a device: hdd, ssd, optane or lustre
+    /// Emulate a device: hdd, ssd, optane, lustre or s3
     ///
     /// An emulated device serves one write at a time, so writes are measured at depth 1 only. Like a drive's cache, it accepts
     /// writes ahead, so single writes have no latency.

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Flags<TrainSettings, Tunable>,
 
-    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
+    /// Emulate a device: hdd, ssd, optane, lustre or s3; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 

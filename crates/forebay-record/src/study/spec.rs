@@ -207,7 +207,7 @@ pub struct WorkloadSpec {
 pub struct TierSpec {
     /// Name that the factor `tier` refers to.
     pub name: String,
-    /// Device to emulate: `hdd`, `ssd`, `optane` or `lustre`; `None` for a real one.
+    /// Device to emulate: `hdd`, `ssd`, `optane`, `lustre` or `s3`; `None` for a real one.
     #[serde(default)]
     pub profile: Option<String>,
     /// Folder on a real device, escaped; `None` for an emulated one.

@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, Handle};
 
 use super::failure::{self, Cause};
 use super::location::Location;
+use super::redirect::Signer;
 use super::transport::{Counts, Transport};
 use super::versions::Versions;
 use crate::access::{self, Access};
@@ -135,7 +136,8 @@ impl Client {
     fn open(&self, root: &str) -> object_store::Result<Store> {
         // The first caller decides; a second call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let transport = Transport { counts: Arc::clone(&self.counts), timeout: self.timeout() };
+        let signer = Signer::default();
+        let transport = Transport { counts: Arc::clone(&self.counts), timeout: self.timeout(), signer: signer.clone() };
         let retry = RetryConfig {
             max_retries: MOST_RETRIES,
             // The last try needs time too.
@@ -151,7 +153,7 @@ impl Client {
                     Ok(key) => builder.with_config(key, value),
                     Err(_) => builder,
                 });
-                Arc::new(builder.with_http_connector(transport).with_retry(retry).build()?) as Store
+                Arc::new(builder.with_http_connector(transport).with_retry(retry).build()?)
             }};
         }
         let scheme = root.split("://").next().unwrap_or_default();
@@ -161,7 +163,11 @@ impl Client {
                 let is_plain =
                     self.access.pairs().any(|(name, url)| name.contains("endpoint") && url.starts_with("http://"));
                 let builder = aws::AmazonS3Builder::new().with_url(root);
-                built!(if is_plain { builder.with_allow_http(true) } else { builder })
+                let store = built!(if is_plain { builder.with_allow_http(true) } else { builder });
+                const REGION: [&str; 4] = ["aws_region", "region", "aws_default_region", "default_region"];
+                let region = self.access.pairs().filter(|(name, _)| REGION.contains(&name.as_str())).last();
+                signer.learn(&store, region.map(|(_, region)| region.to_owned()));
+                store as Store
             }
             "gs" => built!(gcp::GoogleCloudStorageBuilder::new().with_url(root)),
             "http" | "https" => {

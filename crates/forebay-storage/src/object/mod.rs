@@ -12,11 +12,13 @@
 mod client;
 mod failure;
 mod get;
+mod hedge;
 mod level;
 mod list;
 mod location;
 mod near;
 mod plan;
+mod redirect;
 mod session;
 mod transport;
 mod versions;

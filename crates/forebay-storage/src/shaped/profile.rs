@@ -1,4 +1,4 @@
-//! The devices of Chien et al. 2018, Table I, and what tells them apart under load.
+//! The devices of Chien et al. 2018, Table I, and an object store; what tells them apart under load.
 
 use std::str::FromStr;
 
@@ -21,12 +21,25 @@ pub struct Profile {
     pub servers: usize,
     /// Fraction of the latency left at queue lengths 1, 2, 4, 8, 16 and 32, interpolated on log2: a disk reorders its queue.
     pub latency_share_by_queue: [f64; 6],
+    /// Whether a read that continues another pays the latency too, as where each is a request over a network.
+    #[serde(default)]
+    pub asks_each_time: bool,
+    /// Requests that take longer, the rarest first.
+    #[serde(default)]
+    pub tail: Vec<Tail>,
+}
+
+/// One of so many requests takes this long instead of the usual latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    pub one_in: u64,
+    pub latency_ns: u64,
 }
 
 const NO_GAIN: [f64; 6] = [1.0; 6];
 
 impl Profile {
-    pub const NAMES: [&'static str; 4] = ["hdd", "ssd", "optane", "lustre"];
+    pub const NAMES: [&'static str; 5] = ["hdd", "ssd", "optane", "lustre", "s3"];
 
     /// A 4 TB disk: 163 / 133 MB/s (Table I of Chien et al. 2018).
     ///
@@ -41,6 +54,8 @@ impl Profile {
             latency_ns: 8_000_000,
             servers: 1,
             latency_share_by_queue: [1.0, 0.572, 0.471, 0.386, 0.33, 0.29],
+            asks_each_time: false,
+            tail: Vec::new(),
         }
     }
 
@@ -54,6 +69,8 @@ impl Profile {
             latency_ns: 100_000,
             servers: 32,
             latency_share_by_queue: NO_GAIN,
+            asks_each_time: false,
+            tail: Vec::new(),
         }
     }
 
@@ -67,6 +84,8 @@ impl Profile {
             latency_ns: 12_000,
             servers: 16,
             latency_share_by_queue: NO_GAIN,
+            asks_each_time: false,
+            tail: Vec::new(),
         }
     }
 
@@ -81,6 +100,27 @@ impl Profile {
             latency_ns: 4_000_000,
             servers: 64,
             latency_share_by_queue: NO_GAIN,
+            asks_each_time: false,
+            tail: Vec::new(),
+        }
+    }
+
+    /// An object store over a network of 10 Gbit/s: the first byte after 30 ms, 90 MB/s per connection, and a long tail. These are
+    /// round numbers of the usual order, not a measurement.
+    pub fn s3() -> Self {
+        Self {
+            name: "s3".to_owned(),
+            read_bytes_per_s: 1_250_000_000,
+            write_bytes_per_s: 1_250_000_000,
+            stream_bytes_per_s: 90_000_000,
+            latency_ns: 30_000_000,
+            servers: 256,
+            latency_share_by_queue: NO_GAIN,
+            asks_each_time: true,
+            tail: vec![
+                Tail { one_in: 1_000, latency_ns: 1_000_000_000 },
+                Tail { one_in: 100, latency_ns: 300_000_000 },
+            ],
         }
     }
 
@@ -108,6 +148,7 @@ impl FromStr for Profile {
             "ssd" => Ok(Self::ssd()),
             "optane" => Ok(Self::optane()),
             "lustre" => Ok(Self::lustre()),
+            "s3" => Ok(Self::s3()),
             _ => Err(format!("\"{text}\" is not one of {}", Self::NAMES.join(", "))),
         }
     }

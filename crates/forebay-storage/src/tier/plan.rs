@@ -167,6 +167,8 @@ fn plain(name: &str, rates: Rates) -> Result<Profile> {
         latency_ns: 0,
         servers: 1,
         latency_share_by_queue: [1.0; 6],
+        asks_each_time: false,
+        tail: Vec::new(),
     })
 }
 
@@ -175,6 +177,7 @@ fn one_at_a_time(profile: &mut Profile, n: u64) {
     profile.latency_ns = 1_000_000_000 / n.max(1);
     profile.servers = 1;
     profile.latency_share_by_queue = [1.0; 6];
+    profile.tail.clear();
 }
 
 fn check_rates(profile: &Profile, iops: Option<u64>) -> Result<()> {
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!((profile, iops), (Profile::hdd(), None));
         let error = Plan::new("tape", Kind::Kernel).profile(None).unwrap_err();
         assert!(error.to_string().starts_with("\"tape\" is neither an existing tier nor a profile"), "{error}");
-        assert_eq!(error.hint().unwrap(), "pass --read and --write, or use a profile: hdd, ssd, optane, lustre");
+        assert_eq!(error.hint().unwrap(), "pass --read and --write, or use a profile: hdd, ssd, optane, lustre, s3");
     }
 
     #[test]

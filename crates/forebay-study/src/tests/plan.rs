@@ -94,11 +94,11 @@ fn names_that_name_nothing_are_refused_with_the_nearest() {
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hhd\"",
-        "tier \"hdd\", profile: \"hhd\" is not one of hdd, ssd, optane, lustre",
+        "tier \"hdd\", profile: \"hhd\" is not one of hdd, ssd, optane, lustre, s3",
         Some("did you mean `hdd`?"),
     );
     let (said, hint) = refuse("profile = \"hdd\"", "profile = \"floppy\"");
-    assert_eq!(said, "tier \"hdd\", profile: \"floppy\" is not one of hdd, ssd, optane, lustre");
+    assert_eq!(said, "tier \"hdd\", profile: \"floppy\" is not one of hdd, ssd, optane, lustre, s3");
     assert_eq!(hint, None, "all are named already");
     is_refused(
         "path = \"set\"",
@@ -124,7 +124,7 @@ fn contradictions_are_refused() {
     );
     let said = "dataset \"set\": give `make` (imagenet, caltech101), `pack` (tfrecord, tar, tensor) or `path`";
     is_refused("path = \"set\"", "", said, None);
-    is_refused("profile = \"hdd\"", "", "tier \"hdd\": give `profile` (hdd, ssd, optane, lustre) or `path`", None);
+    is_refused("profile = \"hdd\"", "", "tier \"hdd\": give `profile` (hdd, ssd, optane, lustre, s3) or `path`", None);
     is_refused(
         "profile = \"hdd\"",
         "profile = \"hdd\"\npath = \"x\"",

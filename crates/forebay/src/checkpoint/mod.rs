@@ -78,7 +78,7 @@ struct PlaceArgs {
     #[command(flatten)]
     folders: FolderArgs,
 
-    /// Emulate a device below DIR: hdd, ssd, optane or lustre; not needed on a mounted tier
+    /// Emulate a device below DIR: hdd, ssd, optane, lustre or s3; not needed on a mounted tier
     #[arg(long, value_name = "NAME")]
     tier: Option<Profile>,
 

@@ -13,7 +13,7 @@ use crate::values::of;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// hdd, ssd, optane or lustre; or any other name with --read and --write
+    /// hdd, ssd, optane, lustre or s3; or any other name with --read and --write
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 

@@ -42,7 +42,7 @@ pub(crate) struct CheckpointFolders {
     #[arg(long, value_name = "DIR", requires = "checkpoint_dir")]
     burst_dir: Option<PathBuf>,
 
-    /// Emulate a device for --checkpoint-dir: hdd, ssd, optane or lustre
+    /// Emulate a device for --checkpoint-dir: hdd, ssd, optane, lustre or s3
     #[arg(long, value_name = "NAME", requires = "checkpoint_dir")]
     checkpoint_tier: Option<Profile>,
 

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) access_log: bool,
 
-    /// Emulate a device: hdd, ssd, optane or lustre; not needed for data on a mounted tier
+    /// Emulate a device: hdd, ssd, optane, lustre or s3; not needed for data on a mounted tier
     #[arg(long, value_name = "NAME")]
     pub(super) tier: Option<Profile>,
 

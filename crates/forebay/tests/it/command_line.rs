@@ -15,7 +15,7 @@ fn unknown_words_are_refused() {
         ("data make mnist set", "\"mnist\" is not one of imagenet, caltech101"),
         ("data pack set out --to zip", "[possible values: tfrecord, tar, tensor, files]"),
         ("data pack set out --to tfrecord --compression lzma", "[possible values: gzip, zlib]"),
-        ("ingest set --tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),
+        ("ingest set --tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre, s3"),
         ("ingest set --io foo", "\"foo\" is not one of buffered, direct, uring, uring-direct, auto"),
         ("ingest set --dtype f64", "give f32, f16, bf16 or u8"),
         ("ingest set --layout hwcn", "give nhwc or nchw"),

@@ -39,7 +39,7 @@ fn numbers_and_flags_without_sense_are_refused() {
         ("--size many", "does not start with a number"),
         ("--save a/b", "a name is up to 100 letters"),
         ("--save .hidden", "a name is up to 100 letters"),
-        ("--tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre"),
+        ("--tier tape", "\"tape\" is not one of hdd, ssd, optane, lustre, s3"),
         ("--block 0", "give a size from 1 B to 1.07 GB"),
         ("--block 2GiB", "give a size from 1 B to 1.07 GB"),
     ] {

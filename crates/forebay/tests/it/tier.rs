@@ -105,7 +105,7 @@ fn the_list_is_json_too() {
 fn what_makes_no_tier_is_refused_before_anything_is_made() {
     let dir = Dir::new();
     for (line, wanted) in [
-        ("tape", "hint: pass --read and --write, or use a profile: hdd, ssd, optane, lustre"),
+        ("tape", "hint: pass --read and --write, or use a profile: hdd, ssd, optane, lustre, s3"),
         ("tape --read 5MB/s", "hint: pass --read and --write"),
         ("hdd ../x", "hint: use at most 64 letters, digits, - and _"),
         ("hdd --read 1B/s", "hint: use at least 64 KB/s"),
