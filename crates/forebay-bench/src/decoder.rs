@@ -108,7 +108,7 @@ impl fmt::Debug for Gpus {
 pub(crate) enum Decoder {
     #[default]
     Cpu,
-    Gpu(GpuImages),
+    Gpu(Box<GpuImages>),
 }
 
 /// What a decoder is for.
@@ -141,7 +141,7 @@ impl Decoder {
         }
         let device = (gpus.0)(ordinal).map_err(|why| DecoderError::NoGpu { why })?;
         let images = GpuImages::new(device, output.spec, output.change.augment(output.spec));
-        images.map(Self::Gpu).map_err(|why| DecoderError::Unsuitable { why })
+        images.map(|images| Self::Gpu(Box::new(images))).map_err(|why| DecoderError::Unsuitable { why })
     }
 
     /// The faster of the two on a few samples of the data, with the reason in words.
@@ -261,9 +261,12 @@ impl Choice {
     }
 }
 
+/// The bytes of samples with their labels.
+type Samples = Vec<(Vec<u8>, i64)>;
+
 /// The first samples of an epoch that can be read, with their bytes.
-fn samples(question: &Question<'_>) -> Option<Vec<(Vec<u8>, i64)>> {
-    let kept: Arc<Mutex<Vec<(Vec<u8>, i64)>>> = Arc::default();
+fn samples(question: &Question<'_>) -> Option<Samples> {
+    let kept: Arc<Mutex<Samples>> = Arc::default();
     let to = Arc::clone(&kept);
     let dataset = question.order.of(Dataset::new(question.source.clone())).take(N_TRIED);
     let mapped = dataset.map_fn(1, move |sample, _: &mut [u8]| {
@@ -284,7 +287,7 @@ fn samples(question: &Question<'_>) -> Option<Vec<(Vec<u8>, i64)>> {
 }
 
 /// Those that can be decoded, so that the rates are not those of failures.
-fn sound(samples: Vec<(Vec<u8>, i64)>, question: &Question<'_>) -> Option<Vec<(Vec<u8>, i64)>> {
+fn sound(samples: Samples, question: &Question<'_>) -> Option<Samples> {
     let source = Source::memory(samples.clone());
     let mapped = Decoder::Cpu.decoded(Dataset::new(source.clone()), &source, question.output);
     let pipeline = mapped.threads(Threads::Fixed(cores())).ignore_errors().batch(TRIAL_BATCH);

@@ -248,15 +248,15 @@ impl TrainingData {
     /// A few samples from memory again and again, as fast as so many threads make them. The first that fails ends it: of samples that
     /// all fail, there is no batch to wait for.
     pub(super) fn again(&self, threads: usize, n: u64) -> Batched {
-        self.from_memory(&self.decoder, threads, n).batch(SMALL_BATCH).prefetch(threads)
+        self.again_from_memory(&self.decoder, threads, n).batch(SMALL_BATCH).prefetch(threads)
     }
 
     /// The same with another decoder, in whole batches as a GPU takes many at once.
     pub(super) fn again_with(&self, decoder: &Decoder, threads: usize, n: u64) -> Batched {
-        self.from_memory(decoder, threads, n).batch(self.batch).prefetch(2)
+        self.again_from_memory(decoder, threads, n).batch(self.batch).prefetch(2)
     }
 
-    fn from_memory(&self, decoder: &Decoder, threads: usize, n: u64) -> Mapped {
+    fn again_from_memory(&self, decoder: &Decoder, threads: usize, n: u64) -> Mapped {
         let source = self.source.clone().with_storage(files(Mode::Buffered, None));
         let dataset = Dataset::new(source).take(n).repeat_forever();
         let mapped = self.order.read(decoder.decoded(dataset, &self.source, self.output()));

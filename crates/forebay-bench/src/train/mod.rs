@@ -8,6 +8,7 @@ mod alternatives;
 mod cell;
 mod consumer;
 mod data;
+mod decoding;
 mod device;
 mod drive;
 mod feeder;

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use forebay_format::image::ImageSpec;
-use forebay_measure::{Cache, Event, Observer, Rounds, ThreadCount};
-use forebay_measure::{cold, usage};
-use forebay_pipeline::Tuning;
+use forebay_measure::{Observer, Rounds, usage};
 use forebay_ranks::{Failed, Ranks, Solo, Threads};
-use forebay_record::{Baseline, DatasetNote, Record, TrainCell};
+use forebay_record::{DatasetNote, Record, TrainCell};
 use forebay_storage::Device;
 use forebay_train::Model;
 use forebay_units::{Clock, PathText, SystemClock};
@@ -18,13 +16,14 @@ use forebay_units::{Clock, PathText, SystemClock};
 use super::cell::{Settled, cell};
 use super::consumer::{EMULATED_IMAGE, Kind};
 use super::data::TrainingData;
+use super::decoding::{decoding_gpu, settle_decoder, settle_threads};
 use super::device::{self, Accelerator};
 use super::plan::{Plan, Validate};
 use super::saving::{self, Start};
 use super::settings::{Length, TrainSettings};
 use super::shared::{self, Site};
 use super::trial::{Runs, Trial};
-use crate::decoder::{DecodeOn, Decoder, DecoderError, Question};
+use crate::decoder::{DecodeOn, DecoderError};
 use crate::supply;
 
 /// A larger label is more likely an error than a class.
@@ -387,36 +386,6 @@ fn run_at(site: &Site<'_>, plan: &Plan, mut record: Record<TrainCell>, observer:
     Ok(Ended { record, failure: runs.failure })
 }
 
-/// The GPU that was asked for, opened before anything is measured.
-fn decoding_gpu(plan: &Plan, kind: &Kind, data: Option<&TrainingData>) -> Result<Decoder, Error> {
-    match (plan.settings.decode, data) {
-        (DecodeOn::Gpu, Some(data)) => {
-            Ok(Decoder::on_gpu(&plan.gpus, kind.ordinal().unwrap_or(0), &data.source, data.output())?)
-        }
-        _ => Ok(Decoder::Cpu),
-    }
-}
-
-/// With `auto`, the faster decoder, and why it is that.
-fn settle_decoder(trial: &mut Trial<'_>, baseline: Option<Baseline>, observer: Observer<'_>) -> Option<String> {
-    let (plan, data) = (trial.plan, trial.data.as_ref()?);
-    if plan.settings.decode != DecodeOn::Auto {
-        return None;
-    }
-    observer.tell(Event::phase("finding the faster decoder"));
-    let question = Question {
-        source: &data.source,
-        order: plan.settings.order(),
-        output: data.output(),
-        takes_per_s: baseline.map(|baseline| plan.settings.batch as f64 / baseline.step_s),
-        shares_gpu: trial.kind.ordinal().is_some(),
-        cancel: observer.cancel,
-    };
-    let (decoder, why) = Decoder::faster(&plan.gpus, trial.kind.ordinal().unwrap_or(0), &question);
-    trial.decode_with(&decoder);
-    Some(why)
-}
-
 fn prepared(site: &Site<'_>, plan: &Plan) -> Result<Found, Error> {
     site.several().map_or(Ok(()), |_| shared::check(&plan.settings, plan.until.is_some()))?;
     find(plan, Seen::of(site))
@@ -464,19 +433,4 @@ fn judges(
     }
     let rank = (site.ranks.rank(), site.ranks.size());
     data.through(&plan, site.device, notes).map(|data| Some(data.judged_by(rank)))
-}
-
-/// The thread count as given, or found by the tuner before any measurement.
-fn settle_threads(trial: &mut Trial<'_>, observer: Observer<'_>) -> Result<(Option<Tuning>, bool), Error> {
-    let Some(data) = &trial.data else { return Ok((None, false)) };
-    if let ThreadCount::Fixed(threads) = trial.plan.settings.threads {
-        trial.threads = threads;
-        return Ok((None, false));
-    }
-    observer.tell(Event::phase("finding the thread count"));
-    let is_cold = trial.plan.settings.cache() == Cache::Cold;
-    cold::prepare(data.source.files(), is_cold)?;
-    let (threads, tuning) = supply::tune(&data.tuning(is_cold), observer.cancel)?;
-    trial.threads = threads;
-    Ok((tuning, true))
 }

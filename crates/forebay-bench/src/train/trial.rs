@@ -28,7 +28,7 @@ use super::saving::{self, Saver, Start};
 use super::settings::TrainSettings;
 use super::shared::{self, Report, Site};
 use super::totals::{self, Around};
-use crate::decoder::{DecodeOn, Decoder};
+use crate::decoder::Decoder;
 use crate::supply;
 
 /// Initial steps of the baseline, which plan, allocate and warm up.
@@ -155,16 +155,6 @@ struct Opened {
 }
 
 impl Trial<'_> {
-    pub(super) fn decode_with(&mut self, decoder: &Decoder) {
-        self.data.iter_mut().chain(&mut self.judges).for_each(|data| data.decode_with(decoder));
-    }
-
-    /// Where images are decoded, if that was a question.
-    pub(super) fn decoded_where(&self) -> Option<String> {
-        let data = self.data.as_ref().filter(|_| self.plan.settings.decode != DecodeOn::Cpu)?;
-        Some(data.decoder().name().unwrap_or_else(|| "cpu".to_owned()))
-    }
-
     pub(super) fn sent_ahead(&self) -> usize {
         self.plan.settings.sent_ahead(self.kind.has_memory())
     }

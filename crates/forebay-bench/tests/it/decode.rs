@@ -225,8 +225,8 @@ fn where_decoding_is_the_limit_a_gpu_is_advised_and_keeps_what_the_advice_promis
     };
     // A busy machine may hide it, but not every time.
     let promised = |cell: &TrainCell| {
-        let chain = std::iter::successors(Some(&cell.lever), |lever| lever.runner_up.as_deref());
-        chain.cloned().find(|lever| lever.name == "gpu")
+        let mut chain = std::iter::successors(Some(&cell.lever), |lever| lever.runner_up.as_deref());
+        chain.find(|lever| lever.name == "gpu").cloned()
     };
     let (cpu, lever) =
         (0..5).map(|_| on(DecodeOn::Cpu)).find_map(|cell| Some((promised(&cell)?, cell))).map(|(a, b)| (b, a)).unwrap();
