@@ -105,6 +105,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "observe",
             "measure",
             "emulation",
+            "ranks",
             "workload",
         ],
     ),

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
-use forebay_emulation::ranks::Solo;
+use forebay_ranks::Solo;
 use forebay_emulation::{Plan, WorkloadSettings, run};
 use forebay_measure::{Observer, Place};
 use forebay_record::{Environment, Record};
