@@ -73,6 +73,20 @@ fn runs_of_different_kinds_have_no_figure_and_no_method() {
 }
 
 #[test]
+fn generated_data_is_named_where_it_lies() {
+    let mut lines = chien::lines(USUAL);
+    lines[0]["data"] = "data".into();
+    let page = |lines: &[Value]| page_of(&[plain::named_text("run", &chien::jsonl(lines))]);
+    let shared = "<dt>generated data in</dt><dd>data in the run&#39;s folder</dd>";
+    assert!(page(&lines).contains(shared));
+    lines[0]["spec"]["tier"][0] = serde_json::json!({"name": "hdd", "path": "/mnt/hdd"});
+    let found = page(&lines);
+    assert!(
+        !found.contains(shared) && found.contains("/mnt/hdd/forebay-data") && found.contains("data in the run&#39;s")
+    );
+}
+
+#[test]
 fn the_best_of_one_tier_is_not_mixed_with_that_of_another() {
     let mut lines = chien::lines(USUAL);
     lines.truncate(5);
