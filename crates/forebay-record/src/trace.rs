@@ -112,6 +112,17 @@ pub struct TraceFile {
     pub sequential_reads: u64,
 }
 
+impl TraceFile {
+    /// Classes of what the job works on, rather than what it is made of.
+    pub const OWN: [&'static str; 3] = ["data", "output", "checkpoint"];
+
+    /// Whether a file, a folder or a class is what the job works on.
+    pub fn is_own(&self) -> bool {
+        let class = if self.class.is_empty() { &self.name } else { &self.class };
+        Self::OWN.contains(&class.as_str())
+    }
+}
+
 /// A process of the job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -307,7 +318,7 @@ impl Cell for TraceCell {
     const METRICS: &'static [Metric<Self>] = &[
         Metric::lower("wall_s", "wall clock", Unit::Seconds, |cell: &Self| Some(Measurement::single(cell.wall_s)))
             .compared(),
-        Metric::lower("wait_share", "waiting for data", Unit::Share, |cell: &Self| {
+        Metric::lower("wait_share", "waiting, of the loop", Unit::Share, |cell: &Self| {
             cell.wait_share().map(Measurement::single)
         })
         .headline()
@@ -316,6 +327,9 @@ impl Cell for TraceCell {
             cell.totals.wait_s.map(Measurement::single)
         })
         .compared(),
+        Metric::fact("loop_s", "training loop", Unit::Seconds, |cell: &Self| {
+            cell.totals.loop_s.map(Measurement::single)
+        }),
         Metric::fact("steps", "steps", Unit::Count("steps"), |cell: &Self| count(cell.totals.steps?)),
         Metric::fact("reads", "reads", Unit::Count("calls"), |cell: &Self| count(cell.totals.reads)),
         Metric::fact("bytes_read", "read", Unit::Bytes, |cell: &Self| count(cell.totals.bytes_read)).headline(),

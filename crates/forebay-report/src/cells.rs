@@ -11,6 +11,9 @@ use crate::order::Order;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 
+/// Remarks that advise.
+const ADVICE: [&str; 3] = ["lever", "limit", "verdict"];
+
 /// The table of an experiment's cells, or of all.
 pub(crate) fn table(run: &Run<'_>, experiment: Option<&str>) -> Data {
     let mut cells: Vec<&StudyCell> =
@@ -140,6 +143,9 @@ fn of_measured(cell: &StudyCell, measured: &dyn AnyCell) -> Vec<(&'static str, V
         row.push(("from_memory", Value::maybe(medium.from_memory(), percent)));
         row.push(("resident_before", Value::maybe(medium.resident_before(), percent)));
     }
-    row.extend(measured.remarks().into_iter().map(|(key, _, text)| (key, Value::text(text))));
+    // No advice rests on a disturbed value.
+    let remarks =
+        measured.remarks().into_iter().filter(|(key, ..)| measured.disturbed().is_none() || !ADVICE.contains(key));
+    row.extend(remarks.map(|(key, _, text)| (key, Value::text(text))));
     row
 }

@@ -2,6 +2,8 @@
 //!
 //! A number keeps its exact value beside the text that people see, so what is exported is what was measured.
 
+mod narrow;
+
 use forebay_record::Disturbed;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -190,7 +192,7 @@ impl Data {
             (head.chain(values).collect::<Vec<String>>(), self.columns[i].align)
         };
         // What names a row.
-        let n_lead = differ.iter().take_while(|i| self.columns[**i].align == Align::Left).count();
+        let n_lead = differ.iter().take_while(|i| self.columns[**i].align == Align::Left).count().max(1);
         let mut blocks: Vec<Vec<(Vec<String>, Align)>> = Vec::new();
         for column in differ.iter().map(|i| column(*i)) {
             let taken =

@@ -11,13 +11,19 @@ use crate::number::percent;
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
 use crate::traced;
+use crate::tuned;
+
+/// Of tuning: its columns are not those of other cells.
+const TUNING: &str = "± after a predicted time is the error of the prediction; after the gain, it comes from the ranges of both runs' \
+                      repeats. Noise is what a difference must exceed for a change to be kept.";
 
 pub(crate) fn lines(run: &Run<'_>) -> Vec<String> {
     if run.study.cells.is_empty() {
         return Vec::new();
     }
     let mut said = vec![Word::MB.sentence];
-    said.extend((run.spreads().next().is_some()).then_some(Word::SPREAD.sentence));
+    let of_tuning = (!tuned::path(run).is_empty()).then_some(TUNING);
+    said.extend(of_tuning.or((run.spreads().next().is_some()).then_some(Word::SPREAD.sentence)));
     said.extend((run.caches().next().is_some()).then_some(Word::COLD.sentence));
     if run.cells_of::<IngestCell>().any(|(_, cell)| cell.floor_images_per_s.is_some()) {
         said.push(Word::HARNESS_ALONE.sentence);

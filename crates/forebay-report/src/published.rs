@@ -39,7 +39,7 @@ impl Agreement {
             Self::NotJudged => Value::Word("not judged", Tone::Neither),
             Self::NotMeasured => Value::Word("not measured", Tone::Neither),
             Self::Disturbed => Value::Word("not judged: disturbed", Tone::Neither),
-            Self::CannotTell => Value::Word("inconclusive: one repeat", Tone::Neither),
+            Self::CannotTell => Value::Word("inconclusive (one repeat)", Tone::Neither),
             Self::Calibrated => Value::Word("calibrated", Tone::Neither),
             Self::Missed => Value::Word("calibrated, not reached", Tone::Bad),
         }

@@ -93,7 +93,8 @@ fn folded(line: &str, width: usize) -> String {
     let said = line.trim_start_matches(' ');
     let indent = line.len() - said.len();
     if said.starts_with("forebay ") {
-        return wrapped(said, indent, indent + HANG, width.saturating_sub(2)).trim_end().replace('\n', " \\\n");
+        let lines = lines_of(flags_with_values(said), indent, indent + HANG, width.saturating_sub(2));
+        return lines.trim_end().replace('\n', " \\\n");
     }
     let rest = indent + label(said).filter(|at| indent + at <= width / 2).unwrap_or(HANG);
     wrapped(said, indent, rest, width).lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -113,18 +114,35 @@ pub(crate) fn paragraph(text: &str, indent: usize, width: usize) -> String {
 
 /// A text in lines of a terminal, the first and the others indented by so many spaces. A number stays with what it counts.
 pub(crate) fn wrapped(text: &str, indent: usize, rest: usize, width: usize) -> String {
+    let is_counted = |word: &str, next: &str| {
+        word.ends_with(|last: char| last.is_ascii_digit()) && rest + word.width() + 1 + next.width() <= width
+    };
+    lines_of(joined(text, is_counted), indent, rest, width)
+}
+
+/// A command's flags, each with its value.
+fn flags_with_values(command: &str) -> Vec<String> {
+    let is_flag = |word: &str| word.starts_with("--") && !word.contains(' ');
+    joined(command, |word, next| is_flag(word) && !next.starts_with('-'))
+}
+
+/// The words of a text, those together of which `is_one` says so.
+fn joined(text: &str, is_one: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for next in text.split(' ') {
+        match words.last_mut().filter(|word| is_one(word, next)) {
+            Some(word) => *word = format!("{word} {next}"),
+            None => words.push(next.to_owned()),
+        }
+    }
+    words
+}
+
+fn lines_of(words: Vec<String>, indent: usize, rest: usize, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut line = " ".repeat(indent);
     let mut is_empty = true;
-    let mut words = text.split(' ').peekable();
-    while let Some(word) = words.next() {
-        let mut word = word.to_owned();
-        while let Some(next) = words.peek().filter(|_| word.ends_with(|last: char| last.is_ascii_digit())) {
-            if rest + word.width() + 1 + next.width() > width {
-                break;
-            }
-            word = format!("{word} {}", words.next().unwrap_or_default());
-        }
+    for word in words {
         if !is_empty && line.width() + 1 + word.width() > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
             is_empty = true;
@@ -169,6 +187,7 @@ mod tests {
         assert_eq!(fold("  a /long/path/of/one/word b", 12), "  a\n      /long/path/of/one/word\n      b");
         assert_eq!(fold("name   one two three four", 16), "name   one two\n       three\n       four");
         assert_eq!(fold("  forebay run x --out y", 20), "  forebay run x \\\n      --out y");
+        assert_eq!(fold("  forebay run --out y", 18), "  forebay run \\\n      --out y", "a flag stays with its value");
         assert_eq!(fold("日本語 日本語 x", 8), "日本語\n    日本語\n    x");
     }
 

@@ -12,6 +12,7 @@ use crate::published;
 use crate::report::{Compared, Report, Section, runs};
 use crate::run::NamedRun;
 use crate::table::{WIDTH, paragraph, wrapped};
+use crate::traced;
 use crate::verdict::verdict;
 use crate::visible::for_terminal;
 
@@ -38,7 +39,9 @@ pub fn text_within(named: &[NamedRun], width: usize) -> String {
     let named: Vec<NamedRun> = named.iter().map(for_terminal).collect();
     let runs = runs(&named);
     let report = Report::of(&runs);
-    let parts = report.sections.iter().map(|section| of_section(section, width));
+    // What is compared is not shown in all its tables: the comparison would be far below them.
+    let is_alone = report.compared.is_empty();
+    let parts = report.sections.iter().map(|section| of_section(section, is_alone, width));
     let parts = parts.chain(report.compared.iter().map(|compared| of_comparison(compared, width)));
     parts.collect::<Vec<_>>().join("\n")
 }
@@ -118,7 +121,7 @@ fn sentences(section: &Section<'_>, width: usize) -> String {
 }
 
 /// The rates of a single record come right below the answer; a study has too many cells for that.
-fn of_section(section: &Section<'_>, width: usize) -> String {
+fn of_section(section: &Section<'_>, is_alone: bool, width: usize) -> String {
     let run = section.run;
     let mut out = if run.is_study() { summary_of(section, width) } else { heading(section, width) };
     let has = |kind| section.figures.iter().any(|figure| figure.kind == kind);
@@ -150,11 +153,13 @@ fn of_section(section: &Section<'_>, width: usize) -> String {
     };
     let told = section.figures.iter().filter(|figure| !run.is_study() && kinds.contains(&figure.kind));
     let told = told.map(|figure| (figure.title.as_str(), figure.drawn.data.without(&REPEATED)));
-    let tables = section.tables.iter().map(|(title, data)| (*title, data.clone()));
+    let traced = traced::text(run, width);
+    let tables = section.tables.iter().filter(|_| traced.is_none()).map(|(title, data)| (*title, data.clone()));
     for (title, data) in told.chain(tables).filter(|(_, data)| !data.is_empty()) {
         let data = if data.len() == 1 { data.without(&["cell"]) } else { data };
         let _ = write!(out, "\n{title}\n{}", data.fitted(MAX_CELLS, width));
     }
+    out.extend(traced.filter(|_| is_alone));
     let tuned = section.figures.iter().filter(|figure| figure.kind == TUNING);
     for (what, code) in tuned.flat_map(|figure| &figure.drawn.code) {
         // Not wrapped: it is to be copied.

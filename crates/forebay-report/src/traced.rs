@@ -1,5 +1,7 @@
 //! The tables of a traced job: rules, fetches, calls, classes of files, processes, files, folders, request sizes, checkpoints.
 
+mod terminal;
+
 use forebay_record::{TraceCell, TraceFile};
 use forebay_units::format_seconds;
 
@@ -7,6 +9,8 @@ use crate::data::{Data, Value};
 use crate::number::{bytes, microseconds, percent};
 use crate::run::Run;
 use crate::table::Align::{Left, Right};
+
+pub(crate) use terminal::text;
 
 /// Every table that has a row.
 pub(crate) fn tables(run: &Run<'_>) -> Vec<(&'static str, Data)> {

@@ -100,22 +100,57 @@ pub(crate) fn headline(run: &Run<'_>) -> Option<String> {
 pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let path = path(run);
     let Some(best) = best(&path) else { return Vec::new() };
-    let end = path.iter().rev().find_map(|tried| tried.tuning.end).map(ended);
-    let errors: Vec<f64> = path.iter().filter_map(Tried::error).map(f64::abs).collect();
-    let near = errors.iter().filter(|error| **error <= NEAR).count();
-    let predictions = (!errors.is_empty())
-        .then(|| format!("{near} of {} predicted run times were within 10 % of the measured ones.", errors.len()));
-    end.into_iter().map(str::to_owned).chain(needs(best.train)).chain(predictions).collect()
+    let end = end(&path);
+    // After a search that was cut short, a flag may still change it.
+    let needs = needs(best.train).filter(|_| !is_cut_short(&path));
+    let ended = end.map(|end| ended(end, run)).into_iter();
+    ended.chain(needs).chain(predictions(&path)).collect()
 }
 
-fn ended(end: TuningEnd) -> &'static str {
-    match end {
+fn end(path: &[Tried<'_>]) -> Option<TuningEnd> {
+    path.iter().rev().find_map(|tried| tried.tuning.end)
+}
+
+/// Whether changes were left untried.
+pub(crate) fn is_cut_short(path: &[Tried<'_>]) -> bool {
+    matches!(end(path), Some(TuningEnd::Budget | TuningEnd::Stopped | TuningEnd::Failed))
+}
+
+/// How good the predictions were.
+fn predictions(path: &[Tried<'_>]) -> Option<String> {
+    let errors: Vec<f64> = path.iter().filter_map(Tried::error).collect();
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(format!(
+            "The predicted run time was {} {} than the measured one.",
+            percent(one.abs()),
+            if *one < 0.0 { "shorter" } else { "longer" }
+        )),
+        all => {
+            let near = all.iter().filter(|error| error.abs() <= NEAR).count();
+            Some(format!("{near} of {} predicted run times were within 10 % of the measured ones.", all.len()))
+        }
+    }
+}
+
+fn ended(end: TuningEnd, run: &Run<'_>) -> String {
+    let took_s = match run.record {
+        AnyRecord::Train(record) => record.series.as_ref().and_then(|series| series.time_s.last().copied()),
+        _ => None,
+    };
+    let after = took_s.map(|took_s| format!(" after {}", brief_seconds(took_s))).unwrap_or_default();
+    let said = match end {
         TuningEnd::Accelerator => "The accelerator is the limit now: no other setting makes the run faster.",
         TuningEnd::Exhausted => "The advice names no other change of settings.",
-        TuningEnd::Budget => "The budget ended the search: more may be possible with a longer --budget.",
+        TuningEnd::Budget => {
+            return format!(
+                "The search ended{after}, because another run would have exceeded the budget. Give a longer --budget to go on."
+            );
+        }
         TuningEnd::Stopped => "The search was stopped: more may be possible.",
         TuningEnd::Failed => "The first run failed after some of its steps.",
-    }
+    };
+    said.to_owned()
 }
 
 /// What no flag can change, and what it would take; `None` where the accelerator is the limit.

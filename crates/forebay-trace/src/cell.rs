@@ -224,7 +224,7 @@ fn path_text(path: &[u8]) -> String {
 
 /// Whether a class is what the job works on, rather than what it is made of.
 fn is_own(class: &str) -> bool {
-    ["data", "output", "checkpoint"].contains(&class)
+    TraceFile::OWN.contains(&class)
 }
 
 /// The first of a sorted list: modules and libraries, of which a Python program opens thousands, take at most a quarter of the room.
@@ -273,10 +273,33 @@ fn folders(tally: &Tally) -> Vec<TraceFile> {
 }
 
 fn processes(tally: &Tally) -> Vec<TraceProcess> {
-    let mut all: Vec<TraceProcess> = tally.processes.iter().map(process).collect();
+    let mut all: Vec<TraceProcess> = Vec::new();
+    let mut in_order: Vec<&Process> = tally.processes.iter().collect();
+    in_order.sort_by_key(|process| process.note.start_ns);
+    for next in in_order.into_iter().map(process) {
+        match all.iter_mut().find(|known| (known.pid, known.parent) == (next.pid, next.parent)) {
+            Some(known) => went_on(known, next),
+            None => all.push(next),
+        }
+    }
     all.sort_by(|a, b| b.io_s.total_cmp(&a.io_s).then_with(|| a.pid.cmp(&b.pid)));
     all.truncate(MAX_PROCESSES);
     all
+}
+
+/// A process that ran another program in its own place, as a shell does with `exec`: one row, with the later command.
+fn went_on(known: &mut TraceProcess, next: TraceProcess) {
+    known.command = next.command;
+    if !next.role.is_empty() {
+        known.role = next.role;
+    }
+    known.reads += next.reads;
+    known.bytes_read += next.bytes_read;
+    known.writes += next.writes;
+    known.bytes_written += next.bytes_written;
+    known.io_s += next.io_s;
+    known.fetches += next.fetches;
+    known.fetch_s += next.fetch_s;
 }
 
 fn process(of: &Process) -> TraceProcess {

@@ -1,5 +1,8 @@
 //! Classes of files by their paths, so that a program's own files never hide its data.
 
+/// Name of the folder in which a trace has what the job loads: the library and the hook.
+pub const LOADED: &str = ".forebay-loaded";
+
 /// What a file is to a training job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FileClass {
@@ -41,6 +44,7 @@ impl FileClass {
             || contains("/dist-packages")
             || contains("/lib/python")
             || contains("/__pycache__")
+            || contains(LOADED)
         {
             return Self::Python;
         }
@@ -77,6 +81,7 @@ mod tests {
         assert_eq!(class("/venv/lib/python3.11/site-packages/x.pth"), "python");
         assert_eq!(class("/usr/lib/x86_64-linux-gnu/libm.so.6"), "python");
         assert_eq!(class("/code/train.py"), "python");
+        assert_eq!(class("/out/.forebay-loaded/python"), "python", "the hook is not the job's data");
         assert_eq!(class("/dev/shm/torch_1"), "shared memory");
         assert_eq!(class("/etc/hosts"), "system");
         assert_eq!(class("records.tfrecord"), "data");

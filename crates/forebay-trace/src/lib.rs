@@ -45,6 +45,7 @@ mod totals;
 mod unseen;
 
 pub use cell::{Facts, cell};
+pub use classes::LOADED;
 pub use collect::{Collected, Collector, Options, map_trace, ring_folder, write_new};
 pub use event::{Entry, Event, FileType, MarkKind, Op};
 pub use export::{Chrome, Csv, Dftracer, ExportError, Exported, Row, Sink, Window, export};

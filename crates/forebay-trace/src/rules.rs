@@ -129,7 +129,7 @@ pub(crate) fn judge(cell: &mut TraceCell, case: &Case<'_>) {
     cell.stall_by_cause = seen.map(|seen| causes(case, seen)).unwrap_or_default();
     gains(cell, case, seen);
     (cell.limit, cell.lever) = limit(cell, case, seen);
-    cell.verdict = verdict(cell, seen);
+    cell.verdict = verdict(cell, case, seen);
 }
 
 /// Charges the wait: first what computing meanwhile would have hidden, then calls and computation of the fetches.
@@ -304,7 +304,7 @@ fn lever(cell: &TraceCell, name: &str, advice: String, saves_s: f64) -> Lever {
     Lever { name: name.to_owned(), advice, saves_s, wall_s: cell.wall_s - saves_s, is_bound: true, ..Lever::default() }
 }
 
-fn verdict(cell: &TraceCell, seen: Option<Loop>) -> String {
+fn verdict(cell: &TraceCell, case: &Case<'_>, seen: Option<Loop>) -> String {
     let Some(seen) = seen else {
         return format!(
             "The job read {} and wrote {} of files; its training loop was not seen, so how long it waited is not known.",
@@ -315,11 +315,11 @@ fn verdict(cell: &TraceCell, seen: Option<Loop>) -> String {
     let strength = match seen.share {
         share if share < HARDLY => "hardly waits for data",
         share if share < STRONGLY => "waits for data",
+        share if share < MOST => "waits for data a lot",
         _ => "waits for data most of all",
     };
-    let strength = if seen.share >= STRONGLY && seen.share < MOST { "waits for data a lot" } else { strength };
     let limit = match cell.limit.name.as_str() {
-        "accelerator" => "the training itself is the limit".to_owned(),
+        "accelerator" => format!("less than {}, so the training itself is the limit", percent(HARDLY)),
         "unknown" if seen.io_share.is_some() => "mostly outside the fetches of batches".to_owned(),
         "unknown" => "what it waited for was not seen".to_owned(),
         name => format!("limit: {name}"),
@@ -333,9 +333,29 @@ fn verdict(cell: &TraceCell, seen: Option<Loop>) -> String {
         ),
         _ => String::new(),
     };
-    format!("The training loop {strength}: {} of its time ({limit}).{gain}", percent(seen.share))
+    let (wait, whole) = (format_seconds(seen.wait_s), format_seconds(seen.loop_s));
+    let over = if case.n_loops > 1 { format!(" over {} ranks", case.n_loops) } else { String::new() };
+    format!("The training loop {strength}: {wait} of its {whole}{over}, {} ({limit}).{gain}", percent(seen.share))
 }
 
+/// With a decimal below a tenth, and with as many as tell it from the threshold of waits.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    let value = share * 100.0;
+    let near = |digits: usize| format!("{value:.digits$}").parse() == Ok(HARDLY * 100.0) && share != HARDLY;
+    let digits = match value {
+        value if value == 0.0 || share == HARDLY || value >= 9.95 => 0,
+        _ => (1..6).find(|digits| !near(*digits)).unwrap_or(6),
+    };
+    format!("{value:.digits$} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn shares_are_written_apart_from_the_threshold() {
+        let said = [0.0, 0.0471, 0.0502, 0.049_98, 0.05, 0.123, 1.0].map(percent);
+        assert_eq!(said, ["0 %", "4.7 %", "5.02 %", "4.998 %", "5 %", "12 %", "100 %"]);
+    }
 }

@@ -23,7 +23,7 @@ impl TrainCell {
         .headline();
     #[allow(missing_docs)]
     pub const STEADY_IMAGES_PER_S: Metric<Self> =
-        Metric::higher("steady_images_per_s", "images/s, steady state", Unit::Rate("images"), |cell: &Self| {
+        Metric::higher("steady_images_per_s", "steady state", Unit::Rate("images"), |cell: &Self| {
             cell.median(TrainTotals::steady_images_per_s)
         });
     #[allow(missing_docs)]

@@ -9,7 +9,7 @@ mod entry;
 
 use std::collections::{HashMap, HashSet};
 
-use forebay_record::{Better, Disturbed, Level, Levels, MetricInfo, ProbeCell, Step};
+use forebay_record::{AnyRecord, Better, Disturbed, Level, Levels, MetricInfo, ProbeCell, Step};
 use forebay_units::{RatioInterval, count, holm, ratio_interval};
 
 use crate::basis;
@@ -54,7 +54,7 @@ impl Word {
             Self::Slower => "slower",
             Self::Noise => "noise: the interval includes 1×",
             Self::Chance => "not significant after Holm's correction",
-            Self::CannotTell => "inconclusive: one repeat",
+            Self::CannotTell => "inconclusive (one repeat)",
             Self::NotMeasured => "not measured in both",
             Self::Disturbed => "not judged: disturbed",
         }
@@ -120,6 +120,25 @@ pub(crate) struct Comparison<'a> {
     pub(crate) only_other: usize,
     /// Whether a cell holds several measurements, as one that probes does.
     has_several: bool,
+    kind: RunKind,
+}
+
+/// How the run that is compared was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunKind {
+    Traced,
+    Single,
+    Study,
+}
+
+impl RunKind {
+    fn of(run: &Run<'_>) -> Self {
+        match run.record {
+            AnyRecord::Trace(_) => Self::Traced,
+            _ if run.is_study() => Self::Study,
+            _ => Self::Single,
+        }
+    }
 }
 
 pub(crate) fn compare<'a>(runs: &'a [Run<'a>]) -> Vec<Comparison<'a>> {
@@ -168,7 +187,16 @@ fn compare_two<'a>(base: &'a Run<'a>, other: &'a Run<'a>) -> Comparison<'a> {
     }
     let has_several =
         [base, other].iter().any(|run| run.study.cells.iter().any(|cell| cell.measured_as::<ProbeCell>().count() > 1));
-    Comparison { base: &base.short, name: &other.short, differences, pairs, only_base, only_other, has_several }
+    Comparison {
+        base: &base.short,
+        name: &other.short,
+        differences,
+        pairs,
+        only_base,
+        only_other,
+        has_several,
+        kind: RunKind::of(other),
+    }
 }
 
 /// Of a cell with several values, every id ends in what the value is of.
@@ -267,13 +295,24 @@ impl Comparison<'_> {
         if self.pairs.is_empty() {
             return "The runs have no cell in common; there is nothing to compare.".to_owned();
         }
+        let n = self.pairs.len();
+        let noun = if self.has_several_of_a_cell() { "value" } else { "cell" };
+        for (word, said) in
+            [(Word::CannotTell, "measured only once"), (Word::Disturbed, "disturbed by other processes")]
+        {
+            match n {
+                n if self.n(word) < n => {}
+                1 => return format!("The {noun} in common was {said}: no verdict."),
+                _ => return format!("All {} in common were {said}: no verdict.", count(n as u64, noun)),
+            }
+        }
         let mut parts = Vec::new();
         for (word, said) in [
             (Word::Faster, "faster"),
             (Word::Slower, "slower"),
             (Word::Noise, "within noise"),
             (Word::Chance, "not significant after Holm's correction"),
-            (Word::CannotTell, "measured once (inconclusive)"),
+            (Word::CannotTell, "measured only once, so without a verdict"),
             (Word::NotMeasured, "not measured in both"),
             (Word::Disturbed, "disturbed and not judged"),
         ] {
@@ -281,15 +320,25 @@ impl Comparison<'_> {
                 parts.push(format!("{} {said}", self.n(word)));
             }
         }
-        let noun = if self.has_several_of_a_cell() { "value" } else { "cell" };
-        let compared = count(self.pairs.len() as u64, noun);
+        let compared = count(n as u64, noun);
         format!("{compared} in common: {}.", crate::number::listed(&parts))
     }
 
     pub(crate) fn method(&self) -> String {
         let legend = if self.n(Word::Disturbed) > 0 { basis::LEGEND } else { "" };
-        let parts = [self.intervals(), self.direction(), self.apart(), legend.to_owned()];
+        let parts = [self.intervals(), self.direction(), self.apart(), self.how_to_tell(), legend.to_owned()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// How a verdict is had where there is none for lack of repeats.
+    fn how_to_tell(&self) -> String {
+        match self.kind {
+            _ if self.n(Word::CannotTell) == 0 => "",
+            RunKind::Traced => "A trace is one run: trace each job several times, and compare the ranges yourself.",
+            RunKind::Single => "For a verdict, measure both with --repeats 5.",
+            RunKind::Study => "For a verdict, run both studies with repeats.",
+        }
+        .to_owned()
     }
 
     /// What the values and the intervals are; nothing where there is none.
@@ -383,6 +432,10 @@ impl Comparison<'_> {
         }
         data.hide_if_same("experiment");
         data.hide_if_same("metric");
+        // Without a level, a cell has no name.
+        if self.pairs.iter().all(|pair| pair.levels.is_empty()) {
+            data.hide("at");
+        }
         data
     }
 

@@ -23,6 +23,9 @@ const WIDE_SPREAD: f64 = 0.10;
 const MAX_WARNINGS: usize = 6;
 
 const MAX_DISTURBED: usize = 6;
+/// Where nothing was left to judge.
+const NEVER_QUIET: &str = "If the machine is never quiet, run it with FOREBAY_UNWATCHED=1: it is then judged as it is, and what other \
+                           programs cost is part of its values.";
 
 /// Rates from less time than this depend on when it began.
 const SHORT_S: f64 = 1.0;
@@ -103,7 +106,7 @@ fn disturbed(run: &Run<'_>) -> Option<String> {
     let n_measured = run.study.cells.iter().filter(|cell| cell.is_measured()).count();
     let which = match cells.len() {
         0 => return None,
-        n if n == n_measured => return Some(format!("Disturbed: {}.", listed(&causes))),
+        n if n == n_measured => return Some(format!("Disturbed: {}. {NEVER_QUIET}", listed(&causes))),
         1 => "1 cell was disturbed and is not judged".to_owned(),
         n => format!("{n} cells were disturbed and are not judged"),
     };
@@ -123,9 +126,12 @@ fn cache(run: &Run<'_>) -> Option<String> {
         return None;
     }
     let shaped = run.head().tiers.iter().any(|tier| tier.kind == TierKind::Shaped);
-    let but = if shaped { " A shaped tier still follows its profile." } else { "" };
+    let but = if shaped { " The delays of the emulated device were applied all the same." } else { "" };
     if warm == all {
-        return Some(format!("The bytes came from memory: these are warm rates, not disk rates.{but}"));
+        return Some(match shaped {
+            true => format!("Your files were in memory.{but}"),
+            false => "The bytes came from memory: these are warm rates, not disk rates.".to_owned(),
+        });
     }
     let parts: Vec<String> = [(warm, "came from memory"), (mixed, "came partly from memory or could not be checked")]
         .into_iter()

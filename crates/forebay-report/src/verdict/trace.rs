@@ -1,13 +1,16 @@
 //! What a traced job says: its verdict, the rules that apply, and what was not seen.
 
-use forebay_record::{TraceBytes, TraceCell, TracePhase};
+use forebay_record::{TraceBytes, TraceCell, TracePhase, TraceRule};
 use forebay_units::{count, format_seconds, group_digits};
 
-use crate::number::{bytes, listed, percent};
+use crate::number::{bytes, capital, listed, percent};
 use crate::run::Run;
 
 const MAX_UNSEEN: usize = 5;
 const MAX_PHASES: usize = 8;
+/// Bytes that calls and kernel do not agree on are worth a sentence from this share on, and above this number.
+const UNEXPLAINED: f64 = 0.05;
+const FEW_BYTES: u64 = 1_000_000;
 
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
     run.cells_of::<TraceCell>().next().map(|(_, cell)| cell.verdict.clone())
@@ -19,21 +22,20 @@ pub(super) fn findings(run: &Run<'_>) -> Vec<String> {
 
 fn of_one(cell: &TraceCell) -> Vec<String> {
     let mut said = Vec::new();
-    if !cell.limit.evidence.is_empty() && cell.totals.wait_s.is_some() {
-        said.push(format!("Limit: {}. Evidence: {}.", cell.limit.name, cell.limit.evidence.join("; ")));
+    // The headline has the first.
+    if cell.limit.evidence.len() > 1 && cell.totals.wait_s.is_some() {
+        said.push(match cell.limit.name.as_str() {
+            "unknown" => format!("What limits it is not known: {}.", cell.limit.evidence.join("; ")),
+            name => format!("Limit: {name}. Evidence: {}.", cell.limit.evidence.join("; ")),
+        });
     }
     said.push(calls(cell));
     said.extend(fetches(cell));
     said.extend(saves(cell));
     said.extend(phases(cell));
-    said.extend(
-        cell.rules
-            .iter()
-            .filter(|rule| rule.applies == Some(true) && rule.id != "R0")
-            .map(|rule| format!("{} ({}): {}. What helps: {}.", rule.id, rule.name, rule.evidence, rule.advice)),
-    );
-    said.extend(reconciled("read", "reading", cell.read.as_ref()));
-    said.extend(reconciled("written", "writing", cell.written.as_ref()));
+    said.extend(cell.rules.iter().filter(|rule| rule.applies == Some(true) && rule.id != "R0").map(found));
+    said.extend(unexplained("read", cell.read.as_ref()));
+    said.extend(unexplained("written", cell.written.as_ref()));
     if !cell.not_seen.is_empty() {
         let more = cell.not_seen.len().saturating_sub(MAX_UNSEEN);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -49,18 +51,37 @@ fn of_one(cell: &TraceCell) -> Vec<String> {
     said
 }
 
+fn found(rule: &TraceRule) -> String {
+    let gain = rule.gain_s.map(|gain_s| format!(", at most {} less", format_seconds(gain_s))).unwrap_or_default();
+    format!("{} ({}): {}. What helps: {}{gain}.", capital(&rule.name), rule.id, rule.evidence, rule.advice)
+}
+
 fn calls(cell: &TraceCell) -> String {
     let totals = &cell.totals;
     format!(
-        "{} read {} in {} and wrote {} in {}; {}, {}.",
+        "{} read {} in {}{} and wrote {} in {}; {}, {}.",
         several(totals.processes, "process"),
         bytes(totals.bytes_read),
         count(totals.reads, "call"),
+        of_what(cell),
         bytes(totals.bytes_written),
         count(totals.writes, "call"),
         count(totals.opens, "open"),
         count(totals.fsyncs, "sync"),
     )
+}
+
+/// Which files the bytes that were read are of, and how many came from devices: " (242 MB of data files, …)".
+fn of_what(cell: &TraceCell) -> String {
+    let of = |is_own: bool| -> u64 {
+        cell.classes.iter().filter(|class| class.is_own() == is_own).map(|class| class.bytes_read).sum()
+    };
+    let mut parts = vec![format!("{} from files of the job", bytes(of(true)))];
+    parts.extend((of(false) > 0).then(|| format!("{} from Python, libraries and the system", bytes(of(false)))));
+    let parts = (!cell.classes.is_empty()).then(|| parts.join(", "));
+    let devices = cell.read.as_ref().map(|read| format!("devices delivered {}", bytes(read.devices)));
+    let parts: Vec<String> = parts.into_iter().chain(devices).collect();
+    if parts.is_empty() || cell.totals.bytes_read == 0 { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// Where the time of the workers went.
@@ -115,23 +136,24 @@ fn phases(cell: &TraceCell) -> Option<String> {
     (!shown.is_empty()).then(|| format!("Phases: {}{more}.", shown.join("; ")))
 }
 
-/// The same bytes as three parties count them.
-fn reconciled(done: &str, doing: &str, of: Option<&TraceBytes>) -> Option<String> {
+/// Bytes that the kernel counted and no event explains, or the other way round, where they are too many to pass over.
+fn unexplained(done: &str, of: Option<&TraceBytes>) -> Option<String> {
     let of = of.filter(|of| of.kernel > 0)?;
     let seen = of.calls + of.other;
-    let rest = match of.kernel.checked_sub(seen) {
-        Some(unseen) => {
-            format!("{} in no event (the loader of programs, buffers of streams, programs not seen)", bytes(unseen))
-        }
-        None => format!("{} more in events (streams hand out bytes that were buffered)", bytes(seen - of.kernel)),
-    };
-    Some(format!(
-        "Bytes {done}: calls on files {}, pipes and sockets {}, the kernel's count of all {doing} {}: {rest}; devices {}.",
-        bytes(of.calls),
-        bytes(of.other),
-        bytes(of.kernel),
-        bytes(of.devices),
-    ))
+    let share = of.kernel.abs_diff(seen) as f64 / of.kernel as f64;
+    (share > UNEXPLAINED && of.kernel.abs_diff(seen) > FEW_BYTES).then(|| match of.kernel.checked_sub(seen) {
+        Some(unseen) => format!(
+            "Not seen by the trace: {} of the {} that the kernel counted as {done} (the loader of programs, buffers of streams, \
+             programs not seen).",
+            bytes(unseen),
+            bytes(of.kernel)
+        ),
+        None => format!(
+            "The kernel counted {} as {done}, calls were given {}: streams hand out bytes that were buffered.",
+            bytes(of.kernel),
+            bytes(seen)
+        ),
+    })
 }
 
 /// For words that take more than an s.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_record::{Baseline, ByCause, Cause, Lever, Limit, StudyCell, TrainCell, TrainTotals};
+use forebay_record::{Baseline, ByCause, Cause, Change, Lever, Limit, StudyCell, TrainCell, TrainTotals};
 use forebay_units::{count, group_digits};
 
 use crate::advised;
@@ -131,7 +131,12 @@ fn of_tuned(run: &Run<'_>) -> Vec<String> {
     let path = tuned::path(run);
     let Some(best) = tuned::best(&path) else { return Vec::new() };
     let cell = best.train;
-    let hardware = || lever(&cell.lever, cell.totals.wall_s).filter(|_| cell.lever.setting.is_none());
+    // A setting is what the search would have tried next, had it not been cut short.
+    let is_untried = |setting: &Change| {
+        tuned::is_cut_short(&path) && !path.iter().any(|tried| tried.tuning.change.as_ref() == Some(setting))
+    };
+    let hardware =
+        || lever(&cell.lever, cell.totals.wall_s).filter(|_| cell.lever.setting.as_ref().is_none_or(is_untried));
     cell.limit.as_ref().and_then(limit).into_iter().chain(hardware()).collect()
 }
 
@@ -208,7 +213,7 @@ fn of_cell(cell: &TrainCell) -> Vec<String> {
     said.extend(lever(&cell.lever, totals.wall_s).filter(|_| waits || cell.limit.is_none()));
     said.extend(cell.feed.map(|feed| {
         format!(
-            "The accelerator consumes {} images/s; {} {}{}.",
+            "The accelerator consumes {} images/s; at this run's time per sample, {} {}{}.",
             quantity(feed.takes_images_per_s),
             if cell.threads == 1 {
                 "1 thread can deliver".to_owned()
@@ -295,7 +300,7 @@ pub(super) fn lever(lever: &Lever, wall_s: f64) -> Option<String> {
     if let Some(second) = lever.runner_up.as_ref().filter(|second| second.saves_s > 0.0) {
         let most = if second.is_bound { "at most " } else { "" };
         let saves = brief_seconds(second.saves_s);
-        said.push_str(&format!(" Next: {} ({most}{saves}).", second.advice.trim_end_matches('.')));
+        said.push_str(&format!(" Second best, alone: {} ({most}{saves}).", second.advice.trim_end_matches('.')));
     }
     Some(said)
 }

@@ -192,7 +192,7 @@ fn a_published_value_just_outside_its_tolerance_is_not_missed_by_a_cell_that_was
     assert_eq!(verdict_on(&lines).0, "differs", "2.3 % outside, where repeats lie 2 % apart");
     lines[other]["ingest"]["spread"] = json!(0.03);
     let (word, findings) = verdict_on(&lines);
-    assert_eq!(word, "inconclusive: one repeat");
+    assert_eq!(word, "inconclusive (one repeat)");
     assert!(findings.contains("; 1 measured once (inconclusive)."), "{findings}");
     disturb(&mut lines[probe]["probe"][0]);
     assert_eq!(verdict_on(&lines).0, "not judged: disturbed");

@@ -65,7 +65,8 @@ fn a_training_says_what_was_trained_where_the_time_went_and_what_would_help() {
             "  Causes of the wait of 6.50 s: decoding 5.00 s (77 %) and storage 1.50 s (23 %).",
             "  The cost of I/O is 6.50 s (52 %): the same steps without I/O would take 12.5 s.",
             "  What would help most: --threads 23: use all cores. It would save about 4.75 s of 20.0 s.",
-            "  The accelerator consumes 22,000 images/s; 8 threads can deliver 7,900; 23 threads would suffice.",
+            "  The accelerator consumes 22,000 images/s; at this run's time per sample, 8 threads can deliver 7,900; 23 threads would \
+             suffice.",
             "wall clock                  20.0 s",
             "AU, steady state            64.9 %",
             "network                     57,286,885 parameters, 101 classes, learning rate 0.0001",
@@ -110,7 +111,7 @@ fn bounds_negative_costs_tiers_and_small_rates_are_told_as_such() {
             "The cost of I/O is −0.25 s (−2.0 %): ",
             "learning rate 1e-38",
             "Emulated devices: hdd is shaped in this process.",
-            "The bytes came from memory: these are warm rates",
+            "Your files were in memory. The delays of the emulated device were applied all the same.",
         ],
     );
 }

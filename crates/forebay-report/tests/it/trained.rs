@@ -177,7 +177,7 @@ fn the_limit_is_said_with_its_evidence_and_the_lever_with_its_error() {
     for said in [
         "The limit is the number of requests in flight: 8 requests give 7 times as much.",
         "more requests in flight. It would save about 5.00 s ± 0.50 s of ",
-        " Next: --prefetch 2 (1.00 s).",
+        " Second best, alone: --prefetch 2 (1.00 s).",
     ] {
         assert!(findings.contains(said), "{said} in {findings}");
     }

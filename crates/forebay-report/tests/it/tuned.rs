@@ -155,6 +155,33 @@ fn what_no_flag_changes_is_said_in_requests_bytes_and_cores() {
 }
 
 #[test]
+fn a_search_that_was_cut_short_does_not_say_what_no_flag_changes() {
+    let mut record = tuned();
+    record["cells"][2]["tuning"]["end"] = "budget".into();
+    record["cells"][1]["lever"] = json!({
+        "name": "prefetch", "advice": "--prefetch 4: a longer queue", "saves_s": 1.0, "wall_s": 5.0,
+        "setting": {"setting": "prefetch", "value": 4}
+    });
+    let said = unfolded(&text(&[plain::named("tuned", &record)]));
+    assert!(said.contains("another run would have exceeded the budget"), "{said}");
+    assert!(!said.contains("No flag changes the rest") && !said.contains("IOPS"), "{said}");
+    assert!(said.contains("What would help most: --prefetch 4: a longer queue"), "what was not tried any more: {said}");
+    record["cells"][1]["lever"]["setting"]["value"] = 2.into();
+    let said = unfolded(&text(&[plain::named("tuned", &record)]));
+    assert!(!said.contains("What would help most"), "it was tried and dropped: {said}");
+}
+
+#[test]
+fn every_table_of_the_path_names_its_runs() {
+    let mut record = tuned();
+    record["cells"][0]["limit"]["name"] = "latency".into();
+    let shown = text(&[plain::named("tuned", &record)]);
+    let heads: Vec<&str> = shown.lines().filter(|line| line.contains("limit") && line.starts_with("run")).collect();
+    assert_eq!(heads.len(), 1, "{shown}");
+    assert!(!shown.lines().any(|line| line.trim() == "limit"), "{shown}");
+}
+
+#[test]
 fn the_gain_has_the_interval_of_the_repeats() {
     let mut record = tuned();
     (record["cells"][0]["spread"], record["cells"][1]["spread"]) = (0.03.into(), 0.04.into());

@@ -105,14 +105,23 @@ fn panels<'a>(series: &'a Series, wanted: &[String]) -> Vec<Curves<'a>> {
     let cpu = cpu.map(|(what, dashed)| (format!("cpu.{what}_percent"), what.to_owned(), 1.0, dashed));
     let mut all = vec![
         ("Disks, MB per second", "MB/s", several(busiest_disks(series).into_iter().flat_map(of_disk).collect())),
-        ("This process, MB per second", "MB/s", several(process.to_vec())),
+        (
+            if is_of_job(series) { "All processes of the job, MB per second" } else { "This process, MB per second" },
+            "MB/s",
+            several(process.to_vec()),
+        ),
         ("Processor, %", "%", several(cpu.to_vec())),
     ];
-    if column("job.reads_per_s").is_some() {
+    if is_of_job(series) {
         all.splice(1..1, of_job(series).map(|(title, unit, of)| (title, unit, several(of))));
     }
     let panels = all.into_iter().map(|(title, unit, curves)| Curves { title, unit, curves });
     panels.filter(|panel| !panel.curves.is_empty()).collect()
+}
+
+/// Whether the series is of a traced job, whose processes count together.
+fn is_of_job(series: &Series) -> bool {
+    series.columns.iter().any(|column| column.name == "job.reads_per_s")
 }
 
 type Wanted = Vec<(String, String, f64, bool)>;
@@ -190,7 +199,11 @@ fn caption(series: &Series, panels: &[Curves<'_>]) -> String {
         Some((curve, series.time_s.get(row)?, high))
     });
     peaks.max_by(|a, b| a.2.total_cmp(&b.2)).map_or(String::new(), |(curve, time, high)| {
-        let what = if curve.key.starts_with("process.") { "this process, " } else { "" };
+        let what = match curve.key.starts_with("process.") {
+            true if is_of_job(series) => "all processes of the job, ",
+            true => "this process, ",
+            false => "",
+        };
         format!("The highest rate is {} MB/s ({what}{}) after {}.", quantity(high), curve.name, seconds(*time))
     })
 }
