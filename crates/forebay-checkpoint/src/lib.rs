@@ -74,8 +74,8 @@ pub use commit::Durability;
 pub use damage::{Damage, PassedOver};
 pub use error::{Error, Operation, Result};
 pub use fs::{
-    CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, Kind, LocalFs, ModelFs, Reading, ShapedFs, StoppingFs,
-    SyncPoint, lower_io_priority,
+    CountedFs, Counters, Crash, Cut, FaultyFs, File, Fs, Guard, Kind, LocalFs, ModelFs, ObjectFs, Reading, ShapedFs,
+    StoppingFs, SyncPoint, lock_holder, lower_io_priority,
 };
 pub use heed::heeding;
 pub use keep::{Better, Keep};

@@ -1,7 +1,8 @@
 //! The manifest: the files of a checkpoint, their lengths, and the crc32c of each chunk.
 //!
 //! It is human-readable text in the checkpoint's folder, so a copy of the folder is a valid checkpoint too. Its last
-//! line is the crc32c of all previous lines, which makes a partial manifest detectable.
+//! line is the crc32c of all previous lines, which makes a partial manifest detectable. On an object store, a line `in`
+//! after `chunk` names the folder of the files.
 //!
 //! ```text
 //! forebay checkpoint 1
@@ -57,12 +58,20 @@ impl Manifest {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
+        self.encode_in(None)
+    }
+
+    /// The same, of a checkpoint on an object store, whose files are in a folder beside the manifest.
+    pub(crate) fn encode_in(&self, folder: Option<&str>) -> Vec<u8> {
         let mut text = format!("{TITLE}\nstep {}\n", self.step);
         let mut line = |args: std::fmt::Arguments<'_>| text.write_fmt(args).expect("a string takes all text");
         if let Some(metric) = self.metric {
             line(format_args!("metric {metric:?}\n"));
         }
         line(format_args!("chunk {}\n", self.chunk_bytes));
+        if let Some(folder) = folder {
+            line(format_args!("in {folder}\n"));
+        }
         for file in &self.files {
             line(format_args!("file {} {}\n", file.len, file.name));
             for crcs in file.crcs.chunks(PER_LINE) {
@@ -88,6 +97,12 @@ impl Manifest {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damage> {
+        Self::decode_in(bytes).map(|(manifest, _)| manifest)
+    }
+
+    /// The same, with the folder that holds the files of a checkpoint on an object store. Where a checkpoint was copied from
+    /// there to a disk, its files are beside the manifest as always.
+    pub(crate) fn decode_in(bytes: &[u8]) -> Result<(Self, Option<String>), Damage> {
         if bytes.is_empty() {
             return Err(Damage::Manifest { what: "empty file".to_owned() });
         }
@@ -101,9 +116,9 @@ impl Manifest {
         let whole = check_crc(text).ok_or_else(|| Damage::Manifest { what: "checksum mismatch".to_owned() })?;
         let mut lines = Lines { lines: whole.lines().skip(1).peekable() };
         let manifest = lines.manifest();
-        let manifest = manifest.ok_or_else(|| Damage::Manifest { what: "invalid line".to_owned() })?;
+        let (manifest, folder) = manifest.ok_or_else(|| Damage::Manifest { what: "invalid line".to_owned() })?;
         manifest.check_names()?;
-        Ok(manifest)
+        Ok((manifest, folder))
     }
 }
 
@@ -127,7 +142,7 @@ impl<'a> Lines<'a> {
         Some(rest)
     }
 
-    fn manifest(&mut self) -> Option<Manifest> {
+    fn manifest(&mut self) -> Option<(Manifest, Option<String>)> {
         let step = self.after("step")?.parse().ok()?;
         let metric = match self.after("metric") {
             Some(text) => Some(text.parse().ok()?),
@@ -137,11 +152,15 @@ impl<'a> Lines<'a> {
         if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(4096) {
             return None;
         }
+        let folder = self.after("in").map(str::to_owned);
+        if folder.as_deref().is_some_and(|folder| !is_name(folder)) {
+            return None;
+        }
         let mut files = Vec::new();
         while self.lines.peek().is_some() {
             files.push(self.file(chunk_bytes)?);
         }
-        Some(Manifest { step, metric, chunk_bytes, files })
+        Some((Manifest { step, metric, chunk_bytes, files }, folder))
     }
 
     fn file(&mut self, chunk_bytes: u64) -> Option<FileSum> {
@@ -211,6 +230,15 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Manifest::decode(&flipped).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn the_folder_of_the_files_is_part_of_the_manifest() {
+        let bytes = example().encode_in(Some("0123456789abcdef"));
+        assert_eq!(Manifest::decode_in(&bytes), Ok((example(), Some("0123456789abcdef".to_owned()))));
+        assert_eq!(Manifest::decode_in(&example().encode()), Ok((example(), None)));
+        let outside = example().encode_in(Some("../x"));
+        assert_eq!(Manifest::decode(&outside), Err(Damage::Manifest { what: "invalid line".to_owned() }));
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Tier {
 }
 
 /// Whether [`Tier::spare_path`] could have assigned this name.
-fn is_spare(name: &str) -> bool {
+pub(crate) fn is_spare(name: &str) -> bool {
     let rest = name.strip_prefix(STAGING).or_else(|| name.strip_prefix(TRASH));
     let parts = rest.and_then(|rest| rest.rsplit_once('-'));
     parts.is_some_and(|(name, k)| {

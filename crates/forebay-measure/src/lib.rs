@@ -33,7 +33,7 @@ pub use observer::{EXTRA_REPEATS, Event, Observer};
 pub use places::{Kept, Place, Places};
 pub use random::{random, stamp};
 pub use runner::{Done, MAX_LEAST, Ran, Rounds, Trial, Until};
-pub use scratch::{Scratch, is_at_work, remove_left_overs};
+pub use scratch::{Scratch, is_at_work, remove_left_overs, remove_objects};
 pub use setting::{Refused, Setting, Settings, Takes, spelled};
 pub use settings::{Cache, Interleave, Io, Shuffle, ThreadCount};
 

@@ -1,12 +1,12 @@
-//! Checkpoint tiers as the user named them: folders, each possibly on an emulated device.
+//! Checkpoint tiers as the user named them: folders, each possibly on an emulated device, or object stores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ShapedFs, StoppingFs, Tier};
+use forebay_checkpoint::{Fs, Keep, LocalFs, Mode, ObjectFs, ShapedFs, StoppingFs, Tier};
 use forebay_record::TierKind;
-use forebay_storage::{Device, Profile};
+use forebay_storage::{Device, Profile, Routed, bucket, is_url};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
@@ -37,7 +37,10 @@ impl Place {
 
     /// `data` is the device of the data, if this process emulates it.
     fn fs_beside(&self, data: Option<&Arc<Device>>) -> Arc<dyn Fs> {
-        let local: Arc<dyn Fs> = Arc::new(LocalFs);
+        let local: Arc<dyn Fs> = match is_url(&self.dir) {
+            true => Arc::new(ObjectFs::new(Arc::new(Routed::default()), bucket())),
+            false => Arc::new(LocalFs),
+        };
         match (&self.shaped, data.filter(|_| self.is_of_data)) {
             (Some(_), Some(device)) => Arc::new(ShapedFs::on(local, Arc::clone(device))),
             (Some(profile), None) => Arc::new(ShapedFs::new(local, profile.clone())),

@@ -1,5 +1,7 @@
 //! The hidden folder of an experiment: removed however the run ends; the next run removes leftovers of a killed one.
 //!
+//! On an object store it is a prefix. Nothing there says whether its process still runs, so that of a killed one stays.
+//!
 //! A folder in use is locked with `flock`, which the kernel releases when the process ends, so two experiments on one
 //! disk do not remove each other's files.
 
@@ -7,11 +9,16 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use std::{io, process};
+
+use forebay_storage::{Routed, Storage, bucket, is_url};
 
 use crate::error::{Context, Error};
 
 pub struct Scratch {
+    /// A folder, or a prefix of an object store.
     path: PathBuf,
     /// Held until the folder is removed; `None` if the file system has no locks.
     lock: Option<File>,
@@ -23,6 +30,13 @@ const MOST_TRIES: u32 = 100;
 
 impl Scratch {
     pub fn create(dir: &Path, prefix: &str) -> Result<Self, Error> {
+        if is_url(dir) {
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            // Processes of several machines may use one bucket.
+            let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis());
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            return Ok(Self { path: dir.join(format!("{prefix}{}-{started}-{number}", process::id())), lock: None });
+        }
         for number in 0..MOST_TRIES {
             let path = dir.join(format!("{prefix}{}-{number}", process::id()));
             match fs::create_dir(&path) {
@@ -51,7 +65,9 @@ impl Scratch {
 
     /// Also creates `dir` if it is missing.
     pub fn create_below(dir: &Path, prefix: &str) -> Result<Self, Error> {
-        fs::create_dir_all(dir).context("making", dir)?;
+        if !is_url(dir) {
+            fs::create_dir_all(dir).context("making", dir)?;
+        }
         Self::create(dir, prefix)
     }
 
@@ -85,12 +101,30 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        if is_url(&self.path) {
+            // What cannot be removed now stays.
+            let _ = remove_objects(&self.path);
+            return;
+        }
         let removed = fs::remove_dir_all(&self.path);
         // Removal needs a descriptor, and the lock may hold the last one.
         if removed.is_err() && self.lock.take().is_some() {
             // If this fails too, the next experiment tries again.
             let _ = fs::remove_dir_all(&self.path);
         }
+    }
+}
+
+/// Removes all objects below a URL.
+///
+/// # Errors
+/// When the store could not be asked.
+pub fn remove_objects(dir: &Path) -> Result<(), Error> {
+    let bucket = bucket();
+    match Routed::default().list(dir) {
+        Ok(entries) => entries.iter().try_for_each(|entry| bucket.clear(&entry.path)).map_err(Error::from),
+        Err(forebay_storage::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

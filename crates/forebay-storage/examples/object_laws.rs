@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_storage::contract::{Keeps, check};
+use forebay_storage::contract::{Keeps, check, check_bucket};
 use forebay_storage::{Access, Buffer, Error, NextRead, Objects, Reading, Storage};
 
 /// More than a page of a listing has.
@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let objects = Objects::with_access(Access::of_variables(std::env::vars()), Reading::default())?;
     let below = |name: &str| PathBuf::from(format!("{url}/{name}"));
     check(&objects, &below("laws"), Keeps::Everything);
+    check_bucket(&objects, &objects, &below("bucket"));
     odd_names(&objects, &below("names"))?;
     large(&objects, &below("large.bin"))?;
     many(&objects, &below("many"))?;

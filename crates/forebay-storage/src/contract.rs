@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay_units::PathText;
 
-use crate::{Buffer, Error, Storage};
+use crate::{Bucket, Buffer, Error, Storage};
 
 /// What a backend does with committed bytes. This decides which laws apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,62 @@ pub fn check(storage: &dyn Storage, dir: &Path, keeps: Keeps) {
     listed_objects_obey_the_reading_laws(storage, dir);
     missing_objects_are_not_found(storage, dir);
     accepted_writes_commit(storage, dir);
+}
+
+/// Checks the laws of [`Bucket`] on a store, with objects below `dir`; panics with the broken law.
+pub fn check_bucket(bucket: &dyn Bucket, storage: &dyn Storage, dir: &Path) {
+    of_writers_at_the_same_time_one_creates(bucket, dir);
+    only_a_known_version_is_replaced(bucket, dir);
+    an_upload_appears_when_it_is_complete(bucket, storage, dir);
+}
+
+fn of_writers_at_the_same_time_one_creates(bucket: &dyn Bucket, dir: &Path) {
+    for round in 0..10 {
+        let path = dir.join(format!("once-{round}"));
+        let text = |writer: usize| format!("writer {writer}").into_bytes();
+        let won: Vec<usize> = std::thread::scope(|scope| {
+            let create = |writer| (writer, bucket.create_once(&path, &text(writer)).expect("a store answers"));
+            let writers: Vec<_> = (0..8).map(|writer| scope.spawn(move || create(writer))).collect();
+            let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
+            joined.filter_map(|(writer, has_won)| has_won.then_some(writer)).collect()
+        });
+        assert_eq!(won.len(), 1, "one of several writers creates an object");
+        assert_eq!(bucket.read(&path).expect("it is there").bytes, text(won[0]), "its bytes are the winner's");
+    }
+}
+
+fn only_a_known_version_is_replaced(bucket: &dyn Bucket, dir: &Path) {
+    let path = dir.join("versions");
+    assert!(bucket.create_once(&path, b"first").expect("an object can be created"));
+    let first = bucket.read(&path).expect("it is there").version;
+    let second = bucket.replace(&path, &first, b"second").expect("a store answers");
+    let second = second.expect("the version that is there is replaced");
+    let found = bucket.read(&path).expect("it is there");
+    assert_eq!((found.bytes.as_slice(), &found.version), (&b"second"[..], &second));
+    assert_eq!(bucket.replace(&path, &first, b"third").expect("a store answers"), None, "an older version is gone");
+    assert_eq!(bucket.read(&path).expect("it is there").bytes, b"second");
+    (0..2).for_each(|_| bucket.clear(&path).expect("removing what is gone is no error"));
+    assert_eq!(bucket.replace(&path, &second, b"fourth").expect("a store answers"), None, "so is a removed one");
+    assert!(matches!(bucket.read(&path), Err(Error::NotFound { .. })));
+}
+
+fn an_upload_appears_when_it_is_complete(bucket: &dyn Bucket, storage: &dyn Storage, dir: &Path) {
+    const PART: usize = 5 << 20;
+    let (path, bytes) = (dir.join("upload"), content(2 * PART + 7));
+    let upload = bucket.begin(&path).expect("an upload can begin");
+    for index in [2, 0, 1] {
+        let part = &bytes[index * PART..bytes.len().min((index + 1) * PART)];
+        upload.put(index, part.to_vec()).expect("a part can be sent");
+    }
+    assert!(matches!(storage.size(&path), Err(Error::NotFound { .. })), "an upload is invisible until it is complete");
+    upload.complete().expect("an upload can be completed");
+    assert!(read(storage, &path) == bytes, "its parts are in their order");
+    let other = dir.join("abandoned");
+    let upload = bucket.begin(&other).expect("an upload can begin");
+    upload.put(0, bytes[..PART].to_vec()).expect("a part can be sent");
+    (0..2).for_each(|_| bucket.abandon(&other, upload.id()).expect("abandoning what is gone is no error"));
+    assert!(upload.complete().is_err(), "an abandoned upload cannot be completed");
+    assert!(matches!(storage.size(&other), Err(Error::NotFound { .. })));
 }
 
 /// Bytes that differ at every offset modulo a prime, so that a shifted read is noticed.

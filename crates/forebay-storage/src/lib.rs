@@ -31,6 +31,7 @@
 
 pub mod access;
 mod ahead;
+mod bucket;
 mod buffer;
 pub mod cache;
 mod cache_place;
@@ -55,6 +56,7 @@ use std::sync::Arc;
 
 pub use access::Access;
 pub use ahead::{Ahead, NextRead, Reads};
+pub use bucket::{Bucket, Upload, Version, Versioned};
 pub use buffer::Buffer;
 pub use cache_place::CachePlace;
 pub use counted::{Counted, Counters, OpCounts};
@@ -67,7 +69,7 @@ pub use null::Null;
 pub use object::Objects;
 pub use reader::ObjectReader;
 pub use requests::{CacheCounts, Requests};
-pub use routed::{Reading, Routed, SCHEMES, beside, is_url};
+pub use routed::{Reading, Routed, SCHEMES, beside, bucket, is_url};
 pub use shaped::{Device, Profile, Shaped, Tail};
 
 /// The storage of an experiment: local files, slowed down to the profile if one is given, and objects.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{
-    Ahead, Buffer, CachePlace, Entry, Error, Local, Mode, Object, Operation, Reads, Requests, Result, Storage, Writer,
+    Ahead, Bucket, Buffer, CachePlace, Entry, Error, Local, Mode, Object, Operation, Reads, Requests, Result, Storage,
+    Writer,
 };
 
 /// The schemes of object stores, as in `s3://bucket/prefix`.
@@ -71,12 +72,27 @@ impl Routed {
         match &self.objects {
             _ if !is_url(path) => Ok(self.local.as_ref()),
             Some(objects) => Ok(objects.as_ref()),
-            None => {
-                let what = "this build has no object stores: build it with `--features object`".to_owned();
-                Err(Error::Unsupported { operation, path: path.to_owned(), what })
-            }
+            None => Err(not_built_in(operation, path)),
         }
     }
+}
+
+pub(crate) fn not_built_in(operation: Operation, path: &Path) -> Error {
+    let what = "this build has no object stores: build it with `--features object`".to_owned();
+    Error::Unsupported { operation, path: path.to_owned(), what }
+}
+
+/// The object stores of this program, for conditional writes and uploads in parts. Where they are not built in, every
+/// call says so.
+#[cfg(feature = "object")]
+pub fn bucket() -> Arc<dyn Bucket> {
+    Arc::new(crate::Objects::new(Reading::default()).expect("only a near cache needs opening"))
+}
+
+/// The object stores of this program: they are not built in, and every call says so.
+#[cfg(not(feature = "object"))]
+pub fn bucket() -> Arc<dyn Bucket> {
+    Arc::new(crate::bucket::NotBuiltIn)
 }
 
 #[cfg(feature = "object")]

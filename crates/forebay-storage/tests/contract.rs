@@ -65,7 +65,8 @@ fn objects_obey_the_laws_in_memory_and_over_http_wrapped_or_not() {
     check(&objects, Path::new("s3://bucket/x y/ü"), Keeps::Everything);
     check(&Counted::new(objects.clone()), Path::new("s3://bucket/counted"), Keeps::Everything);
     check(&Faulty::new(objects.clone(), vec![]), Path::new("s3://bucket/faulty"), Keeps::Everything);
-    check(&Shaped::new(objects, "optane".parse().unwrap()), Path::new("s3://bucket/shaped"), Keeps::Everything);
+    check(&Shaped::new(objects.clone(), "optane".parse().unwrap()), Path::new("s3://bucket/shaped"), Keeps::Everything);
+    forebay_storage::contract::check_bucket(&objects, &objects, Path::new("s3://bucket/conditions"));
     assert_eq!(server.n_uploads(), 0);
 }
 

@@ -15,6 +15,7 @@
 //! ```
 
 mod s3;
+mod s3_state;
 
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;

@@ -3,12 +3,13 @@
 //! It listens on a free port of this machine and keeps objects in memory. It does not check signatures, only that the
 //! access key is `test`; real servers are tested by `cargo xtask objects`. A fault hits the next requests that match it.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
+
+use crate::s3_state::{Answer, Request, Stored};
 
 /// What happens to a request.
 #[derive(Debug, Clone)]
@@ -40,16 +41,39 @@ struct Planned {
 
 #[derive(Default)]
 struct State {
-    /// By bucket and key: `bucket/key`.
-    objects: BTreeMap<String, (Vec<u8>, u64)>,
-    uploads: BTreeMap<u64, BTreeMap<u64, Vec<u8>>>,
-    version: u64,
+    stored: Stored,
     planned: Vec<Planned>,
+    /// A fault of one request, counted from now on.
+    nth: Option<(usize, S3Fault)>,
+    /// Requests that are still answered.
+    left: Option<usize>,
     log: Vec<String>,
     latency: Duration,
     n_open: usize,
     n_open_max: usize,
-    page: usize,
+}
+
+impl State {
+    /// What happens to the next request.
+    fn fault(&mut self, method: &str, target: &str) -> Option<S3Fault> {
+        if let Some(left) = &mut self.left {
+            if *left == 0 {
+                return Some(S3Fault::Reset);
+            }
+            *left -= 1;
+        }
+        if let Some((n, fault)) = self.nth.take() {
+            if n == 0 {
+                return Some(fault);
+            }
+            self.nth = Some((n - 1, fault));
+        }
+        let hit = |of: &&mut Planned| of.times > 0 && of.method == method && target.contains(&of.part_of_target);
+        self.planned.iter_mut().find(hit).map(|of| {
+            of.times -= 1;
+            of.fault.clone()
+        })
+    }
 }
 
 /// A running server; it ends with the process.
@@ -58,53 +82,13 @@ pub struct S3Server {
     state: Arc<Mutex<State>>,
 }
 
-struct Request {
-    method: String,
-    /// `bucket/key`.
-    path: String,
-    query: Vec<(String, String)>,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
-impl Request {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    fn query(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-}
-
-struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-    /// The body is announced and not sent.
-    is_head: bool,
-}
-
-impl Answer {
-    fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), is_head: false }
-    }
-
-    fn error(status: u16, code: &str) -> Self {
-        Self::new(
-            status,
-            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{code} for a test</Message></Error>"),
-        )
-    }
-}
-
 impl S3Server {
     /// # Errors
     /// When no port can be listened on.
     pub fn start() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let state = Arc::new(Mutex::new(State { page: 1_000, ..State::default() }));
+        let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -136,25 +120,60 @@ impl S3Server {
 
     /// Stores an object under `bucket/key`.
     pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
-        let mut state = self.state();
-        state.version += 1;
-        let version = state.version;
-        state.objects.insert(path.to_owned(), (bytes.into(), version));
+        let stored = &mut self.state().stored;
+        stored.version += 1;
+        stored.objects.insert(path.to_owned(), (bytes.into(), stored.version));
+    }
+
+    pub fn remove(&self, path: &str) {
+        self.state().stored.objects.remove(path);
     }
 
     pub fn get(&self, path: &str) -> Option<Vec<u8>> {
-        self.state().objects.get(path).map(|(bytes, _)| bytes.clone())
+        self.state().stored.objects.get(path).map(|(bytes, _)| bytes.clone())
     }
 
     /// Uploads in parts that are neither complete nor removed.
     pub fn n_uploads(&self) -> usize {
-        self.state().uploads.len()
+        self.state().stored.uploads.len()
     }
 
     /// The next `times` requests of this method with `part_of_target` in path and query meet this fault.
     pub fn fail(&self, method: &'static str, part_of_target: &str, times: usize, fault: S3Fault) {
         let part_of_target = part_of_target.to_owned();
         self.state().planned.push(Planned { method, part_of_target, times, fault });
+    }
+
+    /// The request that comes after `n` others meets this fault.
+    pub fn fail_after(&self, n: usize, fault: S3Fault) {
+        self.state().nth = Some((n, fault));
+    }
+
+    /// Answers `n` more requests and no others, as if the client had been killed then.
+    pub fn stop_after(&self, n: usize) {
+        self.state().left = Some(n);
+    }
+
+    /// Carries out every PUT, whatever its conditions say, as some older stores do.
+    pub fn ignore_conditions(&self) {
+        self.state().stored.ignores_conditions = true;
+    }
+
+    /// From now on, nothing fails any more.
+    pub fn heal(&self) {
+        let mut state = self.state();
+        (state.left, state.nth) = (None, None);
+        state.planned.clear();
+    }
+
+    /// The names of all objects, as `bucket/key`.
+    pub fn names(&self) -> Vec<String> {
+        self.state().stored.objects.keys().cloned().collect()
+    }
+
+    /// Parts of uploads that are neither complete nor removed.
+    pub fn n_parts(&self) -> usize {
+        self.state().stored.uploads.values().map(std::collections::BTreeMap::len).sum()
     }
 
     /// Answers every request this much later.
@@ -164,7 +183,7 @@ impl S3Server {
 
     /// Objects per page of a listing.
     pub fn set_page(&self, n: usize) {
-        self.state().page = n;
+        self.state().stored.page = n;
     }
 
     /// Method and target of every request so far.
@@ -192,13 +211,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             state.n_open += usize::from(!is_listing);
             state.n_open_max = state.n_open_max.max(state.n_open);
             state.log.push(format!("{} {target}", request.method));
-            let hit =
-                |of: &&mut Planned| of.times > 0 && of.method == request.method && target.contains(&of.part_of_target);
-            let fault = state.planned.iter_mut().find(hit).map(|of| {
-                of.times -= 1;
-                of.fault.clone()
-            });
-            (fault, state.latency)
+            (state.fault(&request.method, &target), state.latency)
         };
         thread::sleep(latency);
         let is_open = answer(&mut stream, &request, state, fault);
@@ -232,7 +245,7 @@ fn answer(
         _ => {}
     }
     let mut answer = if request.header("authorization").is_some_and(|text| text.contains("Credential=test/")) {
-        lock(state).answer(request)
+        lock(state).stored.answer(request)
     } else {
         Answer::error(403, "InvalidAccessKeyId")
     };
@@ -308,129 +321,6 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-impl State {
-    fn answer(&mut self, request: &Request) -> Answer {
-        let path = request.path.trim_end_matches('/');
-        let upload = request.query("uploadId").and_then(|id| id.parse().ok());
-        match (request.method.as_str(), upload) {
-            _ if path.starts_with("no-such-bucket") => Answer::error(404, "NoSuchBucket"),
-            ("GET", _) if request.query("list-type").is_some() => self.list(request, path),
-            ("GET" | "HEAD", _) => self.read(request),
-            ("PUT", Some(id)) => {
-                let part = request.query("partNumber").and_then(|part| part.parse().ok()).unwrap_or(0);
-                self.uploads.entry(id).or_default().insert(part, request.body.clone());
-                Answer { headers: vec![("ETag", format!("\"{part}\""))], ..Answer::new(200, "") }
-            }
-            ("PUT", None) => self.write(path, request.body.clone()),
-            ("POST", None) if request.query("uploads").is_some() => {
-                self.version += 1;
-                self.uploads.insert(self.version, BTreeMap::new());
-                let id = self.version;
-                Answer::new(
-                    200,
-                    format!("<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"),
-                )
-            }
-            ("POST", None) if request.query("delete").is_some() => {
-                let body = String::from_utf8_lossy(&request.body).into_owned();
-                let keys = body.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
-                let deleted = keys.map(|key| {
-                    self.objects.remove(&format!("{path}/{key}"));
-                    format!("<Deleted><Key>{key}</Key></Deleted>")
-                });
-                Answer::new(200, format!("<DeleteResult>{}</DeleteResult>", deleted.collect::<String>()))
-            }
-            ("POST", Some(id)) => {
-                let parts = self.uploads.remove(&id).unwrap_or_default();
-                let mut answer = self.write(path, parts.into_values().flatten().collect());
-                let etag = self.version;
-                answer.body =
-                    format!("<CompleteMultipartUploadResult><ETag>\"{etag}\"</ETag></CompleteMultipartUploadResult>")
-                        .into();
-                answer
-            }
-            ("DELETE", Some(id)) => {
-                self.uploads.remove(&id);
-                Answer::new(204, "")
-            }
-            ("DELETE", None) => {
-                self.objects.remove(path);
-                Answer::new(204, "")
-            }
-            _ => Answer::error(405, "MethodNotAllowed"),
-        }
-    }
-
-    fn write(&mut self, path: &str, bytes: Vec<u8>) -> Answer {
-        self.version += 1;
-        self.objects.insert(path.to_owned(), (bytes, self.version));
-        Answer { headers: vec![("ETag", format!("\"{}\"", self.version))], ..Answer::new(200, "") }
-    }
-
-    fn read(&self, request: &Request) -> Answer {
-        let Some((bytes, version)) = self.objects.get(&request.path) else { return Answer::error(404, "NoSuchKey") };
-        let etag = format!("\"{version}\"");
-        if request.header("if-match").is_some_and(|wanted| wanted != etag) {
-            return Answer::error(412, "PreconditionFailed");
-        }
-        let date = "Thu, 19 Nov 2026 04:00:00 GMT".to_owned();
-        let mut answer = Answer { headers: vec![("ETag", etag), ("Last-Modified", date)], ..Answer::new(200, "") };
-        let range = request.header("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
-        match range {
-            None => answer.body.clone_from(bytes),
-            Some((start, end)) => {
-                let start: usize = start.parse().unwrap_or(0);
-                let end = end.parse::<usize>().map_or(bytes.len(), |end| end + 1).min(bytes.len());
-                if start >= bytes.len() {
-                    return Answer::error(416, "InvalidRange");
-                }
-                answer.status = 206;
-                answer.headers.push(("Content-Range", format!("bytes {start}-{}/{}", end - 1, bytes.len())));
-                answer.body = bytes[start..end].to_vec();
-            }
-        }
-        answer
-    }
-
-    fn list(&self, request: &Request, bucket: &str) -> Answer {
-        let prefix = request.query("prefix").unwrap_or_default();
-        let delimiter = request.query("delimiter").filter(|text| !text.is_empty());
-        let after = request.query("continuation-token").unwrap_or_default().to_owned();
-        let (mut xml, mut n, mut seen, mut next) = (String::new(), 0, String::new(), None);
-        let keys =
-            self.objects.iter().filter_map(|(path, of)| Some((path.strip_prefix(bucket)?.strip_prefix('/')?, of)));
-        for (key, (bytes, version)) in keys.filter(|(key, _)| key.starts_with(prefix) && *key > after.as_str()) {
-            if n == self.page {
-                next = Some(seen.clone());
-                break;
-            }
-            key.clone_into(&mut seen);
-            let below = delimiter
-                .and_then(|of| key[prefix.len()..].split_once(of).map(|(name, _)| format!("{prefix}{name}{of}")));
-            if let Some(below) = below {
-                let element = format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escaped(&below));
-                if !xml.contains(&element) {
-                    xml += &element;
-                    n += 1;
-                }
-                // The next page goes on behind everything with this prefix.
-                seen = format!("{below}\u{10ffff}");
-                continue;
-            }
-            n += 1;
-            xml += &format!(
-                "<Contents><Key>{}</Key><LastModified>2026-11-19T04:00:00.000Z</LastModified><ETag>\"{version}\"</ETag>\
-                 <Size>{}</Size></Contents>",
-                escaped(key),
-                bytes.len()
-            );
-        }
-        let more = next.map(|token| format!("<NextContinuationToken>{}</NextContinuationToken>", escaped(&token)));
-        let more = more.unwrap_or_default();
-        Answer::new(200, format!("<?xml version=\"1.0\"?><ListBucketResult>{more}{xml}</ListBucketResult>"))
-    }
 }

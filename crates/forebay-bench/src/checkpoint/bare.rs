@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use forebay_checkpoint::{Fetch, Region, Snapshot, Values};
 use forebay_measure::{Place, Scratch};
+use forebay_storage::is_url;
 
 use super::Error;
 use super::bare_file::{self, Pass, together};
+use super::bare_object;
 
 /// Removed before the next save.
 const FILE: &str = "bare";
@@ -30,6 +32,10 @@ pub(super) fn rates(
 ) -> Result<Rates, Error> {
     if let Some(profile) = &place.shaped {
         let [write, read] = [profile.write_bytes_per_s, profile.read_bytes_per_s].map(|rate| rate as f64 / 1e6);
+        return Ok(Rates { write, read });
+    }
+    if is_url(scratch.path()) {
+        let [write, read] = bare_object::rates(&scratch.path().join(FILE), bytes, run, cancel)?.map(Pass::mb_per_s);
         return Ok(Rates { write, read });
     }
     let write = bare_file::write(scratch, FILE, bytes, run, cancel)?;

@@ -7,6 +7,7 @@
 
 mod bare;
 mod bare_file;
+mod bare_object;
 mod cell;
 pub(crate) mod device;
 mod plan;

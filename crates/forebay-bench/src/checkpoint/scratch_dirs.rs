@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_checkpoint::{Tier, heeding};
-use forebay_measure::{FileSystem, Memory, Places, Scratch, remove_left_overs};
+use forebay_measure::{FileSystem, Memory, Places, Scratch, remove_left_overs, remove_objects};
+use forebay_storage::is_url;
 use forebay_units::Bytes;
 
 use super::Error;
@@ -78,6 +79,10 @@ impl ScratchDirs {
 
     pub(super) fn clear(&self) -> Result<(), Error> {
         for place in self.places.nearest_first() {
+            if is_url(&place.dir) {
+                remove_objects(&place.dir)?;
+                continue;
+            }
             let failed = |source| {
                 Error::Shared(forebay_measure::Error::Io { what: "removing", path: place.dir.clone(), source })
             };
@@ -89,7 +94,8 @@ impl ScratchDirs {
     /// Checks for enough space on the places and in memory.
     pub(super) fn check(&self, bytes: u64) -> Result<(), Error> {
         let mut wanted: Vec<(u64, &Path, u64)> = Vec::new();
-        for scratch in &self.scratch {
+        // A store does not say what is free.
+        for scratch in self.scratch.iter().filter(|scratch| !is_url(scratch.path())) {
             let device = std::fs::metadata(scratch.path()).map_or(0, |found| found.dev());
             match wanted.iter_mut().find(|(known, ..)| *known == device) {
                 Some((_, _, needed)) => *needed += COPIES * bytes + BESIDE,

@@ -16,6 +16,7 @@ mod counted;
 mod faulty;
 mod local;
 mod model;
+mod objects;
 mod pass;
 mod shaped;
 mod stopping;
@@ -26,6 +27,7 @@ pub use counted::{CountedFs, Counters};
 pub use faulty::{Cut, FaultyFs, SyncPoint};
 pub use local::{LocalFs, lower_io_priority};
 pub use model::{Crash, ModelFs};
+pub use objects::{ObjectFs, lock_holder};
 pub use shaped::ShapedFs;
 pub use stopping::StoppingFs;
 

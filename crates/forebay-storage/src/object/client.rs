@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
+use object_store::multipart::MultipartStore;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig, aws, azure, gcp, http};
 use tokio::runtime::{Builder, Handle};
 
@@ -27,7 +29,33 @@ const CORES_PER_LANE: usize = 8;
 const MOST_LANES: usize = 8;
 const MOST_RETRIES: usize = 10;
 
-pub(super) type Store = Arc<dyn ObjectStore>;
+/// A store, as long as it is needed.
+#[derive(Clone)]
+pub(super) struct Store {
+    objects: Arc<dyn ObjectStore>,
+    /// `None` for stores that take no uploads in parts.
+    parts: Option<Arc<dyn MultipartStore>>,
+}
+
+impl Store {
+    fn of<S: ObjectStore + MultipartStore>(store: S) -> Self {
+        let store = Arc::new(store);
+        Self { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, parts: Some(store) }
+    }
+
+    pub(super) fn parts(&self, operation: Operation, path: &Path) -> Result<Arc<dyn MultipartStore>> {
+        let what = "this store takes no uploads in parts".to_owned();
+        self.parts.clone().ok_or_else(|| failure::of(operation, path, Cause::Other(what)))
+    }
+}
+
+impl Deref for Store {
+    type Target = dyn ObjectStore;
+
+    fn deref(&self) -> &Self::Target {
+        self.objects.as_ref()
+    }
+}
 
 pub(super) struct Client {
     pub(super) access: Access,
@@ -71,10 +99,13 @@ impl Client {
 
     /// A client that knows one store, whatever its URL says.
     #[cfg(any(test, feature = "contract"))]
-    pub(super) fn of_store(root: &str, store: &Store, access: Access) -> Self {
+    pub(super) fn of_store(root: &str, store: &Arc<dyn ObjectStore>, access: Access) -> Self {
         let client = Self::new(access);
         for lane in &client.lanes {
-            lane.stores.lock().expect("no holder of this lock panics").insert(root.to_owned(), Arc::clone(store));
+            lane.stores
+                .lock()
+                .expect("no holder of this lock panics")
+                .insert(root.to_owned(), Store { objects: Arc::clone(store), parts: None });
         }
         client
     }
@@ -126,10 +157,10 @@ impl Client {
     fn store(&self, lane: &Lane, root: &str) -> object_store::Result<Store> {
         let mut stores = lane.stores.lock().expect("no holder of this lock panics");
         if let Some(store) = stores.get(root) {
-            return Ok(Arc::clone(store));
+            return Ok(store.clone());
         }
         let store = self.open(root)?;
-        stores.insert(root.to_owned(), Arc::clone(&store));
+        stores.insert(root.to_owned(), store.clone());
         Ok(store)
     }
 
@@ -153,7 +184,7 @@ impl Client {
                     Ok(key) => builder.with_config(key, value),
                     Err(_) => builder,
                 });
-                Arc::new(builder.with_http_connector(transport).with_retry(retry).build()?)
+                builder.with_http_connector(transport).with_retry(retry).build()?
             }};
         }
         let scheme = root.split("://").next().unwrap_or_default();
@@ -167,12 +198,13 @@ impl Client {
                 const REGION: [&str; 4] = ["aws_region", "region", "aws_default_region", "default_region"];
                 let region = self.access.pairs().filter(|(name, _)| REGION.contains(&name.as_str())).last();
                 signer.learn(&store, region.map(|(_, region)| region.to_owned()));
-                store as Store
+                Store::of(store)
             }
-            "gs" => built!(gcp::GoogleCloudStorageBuilder::new().with_url(root)),
+            "gs" => Store::of(built!(gcp::GoogleCloudStorageBuilder::new().with_url(root))),
             "http" | "https" => {
                 let options = object_store::ClientOptions::new().with_allow_http(scheme == "http");
-                built!(http::HttpBuilder::new().with_url(root).with_client_options(options))
+                let store = built!(http::HttpBuilder::new().with_url(root).with_client_options(options));
+                Store { objects: Arc::new(store), parts: None }
             }
             _ => {
                 let is_plain = self.access.pairs().any(|(name, url)| {
@@ -180,7 +212,7 @@ impl Client {
                         || (name.contains("emulator") && url == "true")
                 });
                 let builder = azure::MicrosoftAzureBuilder::new().with_url(root);
-                built!(if is_plain { builder.with_allow_http(true) } else { builder })
+                Store::of(built!(if is_plain { builder.with_allow_http(true) } else { builder }))
             }
         })
     }

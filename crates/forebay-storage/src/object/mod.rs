@@ -9,6 +9,7 @@
 //! What a local file system has and a store has not: a page cache, so cold and warm mean nothing; folders, so an empty
 //! one does not exist; a rename.
 
+mod bucket;
 mod client;
 mod failure;
 mod get;
