@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
-use forebay_ranks::Solo;
 use forebay_emulation::{Plan, WorkloadSettings, run};
 use forebay_measure::{Observer, Place};
+use forebay_ranks::Solo;
 use forebay_record::{Environment, Record};
 use forebay_storage::Profile;
 

@@ -1,5 +1,7 @@
 //! Checkpoints in a store over HTTP: what is there afterwards, whatever request fails or is the last.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
