@@ -50,7 +50,7 @@ pub fn browser(tally: &Tally) -> Result<()> {
     let python = environment_of("browser")?;
     // Other steps run beside it, and a page without verdicts has little to look at.
     let mut pytest = program(python);
-    pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("FOREBAY_UNWATCHED", "1");
+    pytest.args(["-m", "pytest", "--quiet"]).arg(&tests).env("FOREBAY", binary()).env("FOREBAY_UNWATCHED", "silent");
     tally.run(&mut pytest)
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::output::Outcome;
@@ -62,12 +63,26 @@ fn show(error: &clap::Error) -> Outcome {
     if error.use_stderr() {
         let (text, stream) = (error.render(), Stream::Stderr);
         let text = if stream.has_colours() { text.ansi().to_string() } else { text.to_string() };
+        let text = text + &hint(error).unwrap_or_default();
         let _ = std::io::stderr().write_all(forebay_report::fold(&text, stream.width()).as_bytes());
     } else {
         // Nothing to report if the reader has closed the pipe.
         let _ = error.print();
     }
     Outcome::Status(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// For a command to trace or to watch that was given without its separator.
+fn hint(error: &clap::Error) -> Option<String> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let what = words.first()?.to_str().filter(|what| ["trace", "watch"].contains(what))?;
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    if !is_unknown || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let contexts = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let word = contexts.into_iter().find_map(|kind| error.get(kind))?.to_string();
+    (!word.starts_with('-')).then(|| format!("hint: put `--` before the command: forebay {what} -- {word} …\n"))
 }
 
 #[derive(Debug, Subcommand)]

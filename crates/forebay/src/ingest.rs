@@ -25,6 +25,7 @@ use crate::{live, stop, tier};
 const REPEATS: u32 = 5;
 
 #[derive(Debug, clap::Args)]
+#[command(mut_args(crate::headings::headed))]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards; also `s3://bucket/prefix`
     data: PathBuf,

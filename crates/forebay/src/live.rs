@@ -27,7 +27,16 @@ const CELLS: &str = "{wide_bar} {pos}/{len} cells  {prefix}\n{wide_msg}";
 /// An empty record for a run on this data.
 pub(crate) fn record<C: Cell>(data: &Path) -> Record<C> {
     let environment = forebay_measure::describe_environment(data, env!("CARGO_PKG_VERSION"));
-    Record::new(escaped_words(store::arguments()), environment)
+    let mut record = Record::new(escaped_words(store::arguments()), environment);
+    record.notes.extend(unwatched());
+    record
+}
+
+/// What a record says where nobody watched for other processes.
+fn unwatched() -> Option<String> {
+    let is_said = std::env::var_os(UNWATCHED).is_some_and(|value| value != "silent");
+    is_said
+        .then(|| format!("{UNWATCHED} was set: no other process was watched for, and nothing is marked as disturbed."))
 }
 
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -43,9 +52,12 @@ impl Default for QuietArgs {
     }
 }
 
+/// Turns the watch for other processes off; with the value "silent", records do not say so.
+const UNWATCHED: &str = "FOREBAY_UNWATCHED";
+
 /// Whether runs watch for other processes. Tests that run experiments in parallel turn it off.
 pub(crate) fn is_watched() -> bool {
-    std::env::var_os("FOREBAY_UNWATCHED").is_none()
+    std::env::var_os(UNWATCHED).is_none()
 }
 
 /// Runs something under a live line, and returns what the machine did meanwhile. Remarks get the prefix.

@@ -9,6 +9,7 @@ mod cuda;
 mod data;
 mod doctor;
 mod flags;
+mod headings;
 mod home;
 mod ingest;
 mod live;

@@ -22,6 +22,7 @@ use crate::values::time;
 use crate::{live, stop, tier, train};
 
 #[derive(Debug, clap::Args)]
+#[command(mut_args(crate::headings::headed))]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards
     data: PathBuf,

@@ -153,7 +153,7 @@ fn run_script(folder: &Path, script: &str, status: i32) -> Result<()> {
     bash.args(["-eu", "-o", "pipefail", "-c", script])
         .current_dir(folder)
         .env("PATH", search)
-        .env("FOREBAY_UNWATCHED", "1");
+        .env("FOREBAY_UNWATCHED", "silent");
     let ran =
         bash.env("FOREBAY_HOME", folder.join(".forebay")).stdin(Stdio::null()).output().context("cannot start bash")?;
     if ran.status.code() != Some(status) {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use forebay_interpose::{FILE_NAME, RINGS};
-use forebay_trace::{PYTHON_HOOK, ring_folder, write_new};
+use forebay_trace::{LOADED, PYTHON_HOOK, ring_folder, write_new};
 use forebay_units::PathText;
 
 use crate::output::remark;
@@ -40,7 +40,7 @@ impl Folder {
         }
         // The job may change its folder, so it gets absolute paths.
         let out = out.canonicalize().with_context(cannot)?;
-        let scratch = out.join("loaded");
+        let scratch = out.join(LOADED);
         let mut folder = Self { out, is_new, rings: PathBuf::new(), scratch, has_python };
         match folder.fill(library) {
             Ok(()) => Ok(folder),

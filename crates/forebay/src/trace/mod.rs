@@ -14,10 +14,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use forebay_interpose::LIBRARY;
+use forebay_measure::{Disturbance, Watch};
 use forebay_observe::{Error, Processes};
+use forebay_record::Disturbed;
 use forebay_trace::{Collector, Head, Options, blind, find_program};
 use forebay_units::{Bytes, PathText, escaped_words};
 
+use crate::live::is_watched;
 use crate::output::{Outcome, Outputs, complain, remark};
 use crate::watch::{say_waiting, status};
 use folder::Folder;
@@ -26,6 +29,7 @@ pub(crate) use rebuilt::rebuilt;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "forebay trace [OPTIONS] -- COMMAND...\n       forebay trace export [OPTIONS] <DIR> <FILE>")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
@@ -103,13 +107,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         on_wait: Some(Box::new(say_waiting)),
         ..forebay_observe::Options::default()
     };
+    let watch = is_watched().then(|| Watch::start(None));
     let ended = forebay_observe::follow(&mut command, observing);
+    let disturbed = watch.and_then(disturbed);
     let collected = collector.finish().context("the thread that reads the trace is gone")?;
     match ended {
         Ok(followed) => {
             let code = status(followed.status);
             // The job has done its work, whether or not there is room for what was seen of it.
-            if let Err(error) = result::finish(&folder, &args.command, &head, followed, collected, unseen) {
+            if let Err(error) = result::finish(&folder, &args.command, &head, followed, collected, (unseen, disturbed))
+            {
                 complain(&error);
             }
             Ok(Outcome::Status(code))
@@ -120,6 +127,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// What other processes took of the machine meanwhile. Tasks that waited for I/O may have been the job's.
+fn disturbed(watch: Watch) -> Option<Disturbed> {
+    Disturbance { other_io_pressure: None, ..watch.finish() }.judge()
 }
 
 /// Reports a command that is missing or no program as a shell does. A lack of processes or memory is not the command's fault.

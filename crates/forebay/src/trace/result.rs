@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use forebay_observe::{Followed, Totals};
-use forebay_record::{AnyRecord, Column, Record, Series, TraceCell};
+use forebay_record::{AnyRecord, Column, Disturbed, Record, Series, TraceCell};
 use forebay_report::NamedRun;
 use forebay_trace::{Collected, Facts, Head, add_job, cell, why_not_seen};
 use forebay_units::{Bytes, PathText, escaped_words};
@@ -21,7 +21,7 @@ pub(super) fn finish(
     head: &Head,
     followed: Followed,
     collected: Collected,
-    mut unseen: Vec<String>,
+    (mut unseen, disturbed): (Vec<String>, Option<Disturbed>),
 ) -> Result<()> {
     folder.tidy();
     let Followed { status: ended, mut series, totals } = followed;
@@ -37,6 +37,7 @@ pub(super) fn finish(
     facts.status = Some(i64::from(status(ended)));
     facts.not_seen = unseen;
     let mut record = record(head, folder.out(), cell(&collected.tally, &facts));
+    record.notes.extend(disturbed.as_ref().map(doubt));
     record.notes.extend(notes(&collected, &totals));
     add_job(&mut series, &collected.tally);
     record.series = Some(series);
@@ -55,9 +56,11 @@ pub(super) fn record(head: &Head, out: &Path, cell: TraceCell) -> Record<TraceCe
 /// Writes record and page, and prints what they say.
 fn write(out: &Path, record: Record<TraceCell>) -> Result<()> {
     let json = format!("{}\n", record.to_json());
+    let notes = record.notes.clone();
     let run = NamedRun { name: out.escaped().into_owned(), record: AnyRecord::Trace(record) };
     // Print the result even if it cannot be saved.
     remark(&format!("\n{}", forebay_report::summary_within(&run, Stream::Stderr.width())));
+    notes.iter().for_each(|note| remark(&format!("  note: {note}")));
     replace(&out.join("record.json"), json.as_bytes())?;
     let page = out.join("report.html");
     replace(&page, forebay_report::html(&[run]).as_bytes())?;
@@ -95,6 +98,10 @@ fn disk_busy(series: &Series, span_s: Option<(f64, f64)>) -> Option<f64> {
         parts.sum::<f64>() / whole / 100.0
     };
     series.columns.iter().filter(of_disk).map(share).filter(|share| share.is_finite()).reduce(f64::max)
+}
+
+fn doubt(disturbed: &Disturbed) -> String {
+    format!("During the job, {}: it may wait less, or for something else, on a quiet machine.", disturbed.cause())
 }
 
 fn notes(collected: &Collected, totals: &Totals) -> Vec<String> {

@@ -44,6 +44,7 @@ const OF_DATA: [&str; 16] = [
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["data", "synthetic"])))]
 #[command(mut_arg("synthetic", |arg| arg.conflicts_with_all(OF_DATA)))]
+#[command(mut_args(crate::headings::headed))]
 pub(crate) struct Args {
     /// A folder of images, a list of `path label` lines, or TFRecord, tar or tensor shards; also `s3://bucket/prefix`
     pub(super) data: Option<PathBuf>,

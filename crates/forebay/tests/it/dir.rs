@@ -65,7 +65,7 @@ impl Dir {
         // What outlives a run is the test's own, and the user's is not looked at.
         command.env("FOREBAY_HOME", self.path(".home"));
         // The tests run beside each other.
-        command.env(UNWATCHED, "1");
+        command.env(UNWATCHED, "silent");
         default_signals(&mut command);
         command
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::dir::{Dir, Ran, flat};
 use crate::disk::with_mount;
+use crate::process::Load;
 
 /// Traces a script with flags.
 fn trace(dir: &Dir, flags: &str, script: &str) -> Ran {
@@ -49,7 +50,11 @@ fn the_record_has_the_jobs_calls_and_the_report_shows_them_in_every_form() {
     for form in ["--json", "--csv"] {
         assert!(dir.met(&format!("report out {form} -")).contains("bytes_read"), "{form}");
     }
-    assert!(dir.met("report out").contains("R15"), "rules are shown");
+    let shown = dir.met("report out");
+    assert!(shown.contains("R15"), "rules are shown");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let rows = |name: &str| shown.lines().filter(|line| line.contains(name)).count();
+    assert_eq!(rows("/data.bin"), 1, "a file has one row\n{shown}");
     dir.met("report out --html page.html");
     assert!(String::from_utf8(dir.read("page.html")).unwrap().contains("data.bin"));
 }
@@ -65,6 +70,52 @@ fn a_command_that_cannot_be_run_leaves_nothing() {
     let said = "forebay: cannot run ./text: Permission denied (os error 13)\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(126), said));
     assert!(!dir.path("out").exists());
+}
+
+#[test]
+fn a_command_without_its_separator_gets_a_hint() {
+    let dir = Dir::new();
+    for what in ["trace", "watch"] {
+        let said = dir.refused(&format!("{what} ./python train.py"));
+        let hint = format!("\nhint: put `--` before the command: forebay {what} -- ./python …\n");
+        assert!(said.ends_with(&hint), "{said}");
+    }
+    assert!(!dir.refused("trace --outt x -- true").contains("hint: put"));
+}
+
+#[test]
+fn a_process_that_runs_another_program_in_its_place_has_one_row() {
+    let dir = Dir::new();
+    dir.write("data.bin", [7; 1_000]);
+    trace(&dir, "--out out", "read line < data.bin; exec cat data.bin");
+    let cell = &dir.json("out/record.json")["cells"][0];
+    let processes = cell["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 1, "{processes:?}");
+    assert_eq!(cell["totals"]["processes"], 1);
+    assert_eq!((&processes[0]["command"], &processes[0]["reads"]), (&"cat data.bin".into(), &cell["totals"]["reads"]));
+}
+
+#[test]
+fn a_trace_beside_others_says_so() {
+    let (dir, load) = (Dir::new(), Load::start());
+    let ran = load.beside(&dir, "trace --out out -- sleep 0.3");
+    assert!(flat(&ran.stderr).contains(" note: During the job, other processes used "), "{}", ran.stderr);
+    assert!(dir.json("out/record.json")["notes"][0].as_str().unwrap().starts_with("During the job, "));
+}
+
+#[test]
+fn traces_beside_each_other_are_compared_without_their_tables() {
+    let dir = Dir::new();
+    dir.write("data.bin", [7; 1_000]);
+    for out in ["a", "b"] {
+        trace(&dir, &format!("--out {out}"), "cat data.bin");
+    }
+    let shown = dir.met("report a b");
+    assert!(shown.contains("\nb compared with a\n") && !shown.contains("/data.bin"), "{shown}");
+    let said = flat(&shown);
+    assert!(said.contains("The cell in common was measured only once: no verdict."), "{said}");
+    assert!(said.contains("A trace is one run: trace each job several times"), "{said}");
+    assert!(!said.contains("the only cell"), "{said}");
 }
 
 #[test]

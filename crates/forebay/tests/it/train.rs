@@ -3,7 +3,7 @@
 use forebay_testing::{Reason, not_run};
 use serde_json::Value;
 
-use crate::dir::{Dir, flat};
+use crate::dir::{Dir, Ran, UNWATCHED, flat};
 use crate::process::{Load, Running};
 use crate::record::number;
 
@@ -156,8 +156,21 @@ fn a_run_beside_others_says_so() {
     let said = flat(&ran.stdout);
     assert!(said.contains("* Disturbed by other processes; not judged."), "{said}");
     assert!(said.contains(" Disturbed: other processes used "), "{said}");
-    assert!(!ran.stdout.contains("What would help most"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("What would help most") && !ran.stdout.contains("  lever "), "{}", ran.stdout);
+    assert!(said.contains("If the machine is never quiet, run it with FOREBAY_UNWATCHED=1"), "{said}");
     assert_eq!(dir.json("record.json")["cells"][0]["disturbed"]["repeats"], 1);
+}
+
+#[test]
+fn a_run_that_nobody_watched_says_so() {
+    let dir = Dir::with_set();
+    let said = |value: &str| {
+        let mut command = dir.command("train set --accelerator emulated:1ms --batch 4 --steps 4 --threads 1");
+        flat(&Ran::from(command.env(UNWATCHED, value).output().unwrap()).stdout)
+    };
+    let note = "note: FOREBAY_UNWATCHED was set: no other process was watched for";
+    assert!(said("1").contains(note));
+    assert!(!said("silent").contains(note));
 }
 
 #[test]
