@@ -21,7 +21,7 @@ use crate::{live, stop, tier};
 use forebay_study::Placement;
 
 pub(crate) fn run(mut args: Args) -> Result<Outcome> {
-    args.store.apply(args.inputs())?;
+    args.store.apply(args.inputs().chain(args.checkpoint_dirs()))?;
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
     let placement = args.data.as_deref().map_or(Ok(Placement::default()), tier::placement)?;
     if args.dry_run {
