@@ -61,6 +61,8 @@ cargo xtask COMMAND
   hostile [--short] [--attack NAME] [--command NAME] [--binary PATH]
                  every command under limits, on full disks, with foreign files, signals, and outputs that are inputs
   bench jpeg     our JPEG decoder and libjpeg-turbo: pixels and speed
+  bench objects [OPTIONS…]
+                 objects read from Ceph beside obstore, s3torchconnector and boto3: processor time and rate
   bench parquet  our Parquet and the parquet crate: rows and speed
   bench fio [--in DIR] [--rounds N] [ROW…]
                  forebay probe and fio on the same file; fails if a row is off by more than 5 %
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         ["trace-torch"] => tally::of(python::torch),
         ["bench", "python", rest @ ..] => bench::loader(rest),
         ["bench", "jpeg"] => bench::jpeg(),
+        ["bench", "objects", rest @ ..] => objects::compare(rest),
         ["bench", "parquet"] => bench::parquet(),
         ["bench", "prefetch"] => prefetch::compare(),
         ["bench", "checkpoint"] => savers::compare(None),

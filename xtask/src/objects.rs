@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{program, root, run, scratch, target};
+use crate::shell::{cargo, program, root, run, scratch, target};
 use crate::{ci, python, system};
 
 const BUCKET: &str = "forebay";
@@ -38,19 +38,36 @@ pub fn run_campaign(args: &[&str]) -> Result<()> {
             await_port(port)?;
             check(&python, &endpoint)
         }
-        ["--ceph"] => {
-            system::need("radosgw", "radosgw ceph-mon ceph-osd ceph-common")?;
-            let folder = scratch("ceph")?;
-            let script = root().join("tests/objects/ceph.sh");
-            let port = port.to_string();
-            let ceph = |word: &str| run(program("bash").arg(&script).arg(word).arg(&folder).arg(&port));
-            ceph("start")?;
-            let outcome = check(&python, &endpoint);
-            ceph("stop")?;
-            outcome
-        }
+        ["--ceph"] => on_ceph(port, || check(&python, &endpoint)),
         _ => bail!("cargo xtask objects [--ceph]"),
     }
+}
+
+/// Does `work` while Ceph's gateway listens on a port.
+fn on_ceph(port: u16, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    system::need("radosgw", "radosgw ceph-mon ceph-osd ceph-common")?;
+    let folder = scratch("ceph")?;
+    let script = root().join("tests/objects/ceph.sh");
+    let port = port.to_string();
+    let ceph = |word: &str| run(program("bash").arg(&script).arg(word).arg(&folder).arg(&port));
+    ceph("start")?;
+    let outcome = work();
+    ceph("stop")?;
+    outcome
+}
+
+/// Reads the same objects with forebay and with other clients, with `bench/objects/run.py`.
+pub fn compare(options: &[&str]) -> Result<()> {
+    let build = ["build", "--release", "--quiet", "-p", "forebay-storage", "--features", "object"];
+    run(cargo(&build).args(["--example", "object_reads"]))?;
+    let scripts = root().join("bench/objects");
+    let python = python::environment("objects-bench", &scripts.join("requirements.txt"))?;
+    let port = free_port()?;
+    on_ceph(port, || {
+        let mut command = program(&python);
+        command.arg(scripts.join("run.py")).arg(format!("http://127.0.0.1:{port}"));
+        run(command.arg("--program").arg(target().join("release/examples/object_reads")).args(options))
+    })
 }
 
 fn check(python: &std::path::Path, endpoint: &str) -> Result<()> {

@@ -2,13 +2,13 @@
 //!
 //! The first file written into a folder is a hidden marker with the parameters it is made from. A later run with the
 //! same parameters resumes; a folder with another marker, or with files but no marker, is left alone. The folder is
-//! locked while a run fills it.
+//! locked while a run fills it. A prefix of an object store has no lock.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use forebay_storage::{Error as StorageError, Local, Operation, Storage};
+use forebay_storage::{Buffer, Error as StorageError, Operation, Routed, Storage, is_url};
 use serde_json::{Map, Value};
 
 use crate::{Error, Result, write};
@@ -18,7 +18,7 @@ pub(crate) struct Home {
     path: PathBuf,
     /// Whether an earlier run marked the folder.
     pub(crate) resumed: bool,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Home {
@@ -27,16 +27,15 @@ impl Home {
     /// Creates the folder if it is missing.
     pub(crate) fn claim(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<Self> {
         write::folder(path)?;
-        let lock = lock(path)?;
+        let lock = if is_url(path) { None } else { Some(lock(path)?) };
         let file = path.join(marker);
-        let resumed = match fs::read(&file) {
-            Ok(bytes) => agree(path, &bytes, identity).map(|()| true)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        let resumed = match read(&file)? {
+            Some(bytes) => agree(path, &bytes, identity).map(|()| true)?,
+            None => {
                 refuse_foreign(path)?;
                 commit_json(&file, &Value::Object(identity.clone()))?;
                 false
             }
-            Err(error) => return Err(StorageError::from_io(Operation::Read, &file, error).into()),
         };
         Ok(Self { path: path.to_owned(), resumed, _lock: lock })
     }
@@ -48,11 +47,23 @@ impl Home {
 
 /// Whether the folder `path` is marked with the same identity; another identity is an error.
 pub(crate) fn agrees(path: &Path, marker: &str, identity: &Map<String, Value>) -> Result<bool> {
-    let file = path.join(marker);
-    match fs::read(&file) {
-        Ok(bytes) => agree(path, &bytes, identity).map(|()| true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(StorageError::from_io(Operation::Read, &file, error).into()),
+    read(&path.join(marker))?.map_or(Ok(false), |bytes| agree(path, &bytes, identity).map(|()| true))
+}
+
+/// The content of a small file; `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let read = || {
+        if !is_url(path) {
+            return fs::read(path).map_err(|source| StorageError::from_io(Operation::Read, path, source));
+        }
+        let mut buffer = Buffer::default();
+        Routed::default().open(path)?.read_all(&mut buffer)?;
+        Ok(buffer.as_slice().to_vec())
+    };
+    match read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(StorageError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -63,7 +74,7 @@ pub(crate) fn commit_json(path: &Path, value: &Value) -> Result<()> {
 }
 
 pub(crate) fn commit(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut writer = Local::default().create(path)?;
+    let mut writer = Routed::default().create(path)?;
     writer.write(bytes)?;
     Ok(writer.commit()?)
 }
@@ -78,6 +89,13 @@ fn lock(path: &Path) -> Result<File> {
 }
 
 fn refuse_foreign(path: &Path) -> Result<()> {
+    if is_url(path) {
+        return match Routed::default().list(path) {
+            Ok(_) => Err(Error::Foreign { path: path.to_owned() }),
+            Err(StorageError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+    }
     let listed = fs::read_dir(path).map_err(|source| StorageError::from_io(Operation::List, path, source))?;
     // An unfinished marker of a killed run and ext4's lost+found are nobody's data.
     let is_ours = |name: &OsStr| write::is_temporary(name) || name == "lost+found";

@@ -10,18 +10,22 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_storage::{Error as StorageError, Operation};
+use forebay_storage::{Error as StorageError, Operation, is_url};
 use forebay_units::random::mix;
 
-use crate::Result;
+use crate::{Result, home};
 
 /// Suffix of the hidden names that a killed run may leave behind.
 const TEMPORARY: &str = ".tmp";
 /// Maximum length of a file name on Linux, in bytes.
 const NAME_MAX: usize = 255;
 
-/// Writes a file and renames it into place; its folder must exist. Only one process may write in the folder.
+/// Writes a file and renames it into place; its folder must exist. Only one process may write in the folder. An object
+/// appears as a whole.
 pub(crate) fn atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    if is_url(path) {
+        return home::commit(path, bytes);
+    }
     let hidden = hidden_beside(path);
     let written = File::create(&hidden).and_then(|mut file| file.write_all(bytes)).map_err(|e| (Operation::Write, e));
     let placed = written.and_then(|()| fs::rename(&hidden, path).map_err(|e| (Operation::Commit, e)));
@@ -59,7 +63,11 @@ pub(crate) fn sweep(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Creates a folder; an object store has none.
 pub(crate) fn folder(path: &Path) -> Result<()> {
+    if is_url(path) {
+        return Ok(());
+    }
     Ok(fs::create_dir_all(path).map_err(|source| StorageError::from_io(Operation::Create, path, source))?)
 }
 

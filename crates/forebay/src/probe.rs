@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use forebay_measure::spelled;
 use forebay_probe::ceiling::{Load, Tier};
 use forebay_probe::{Kind, Like, Plan, Preview, ProbeSettings, TIME_LIMIT};
 use forebay_record::{ProbeCell, TierKind};
-use forebay_storage::Profile;
+use forebay_storage::{Profile, is_url};
 use forebay_units::{Bytes, PathText, format_seconds, group_digits};
 
 use crate::ceilings::{self, Ceilings, parse_name};
@@ -82,6 +82,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    if is_url(&args.target) {
+        bail!(
+            "{}: probe measures folders and files, not object stores\n\
+             hint: `forebay ingest URL --read-only` measures reads, and `forebay checkpoint bench URL` large objects",
+            args.target.escaped()
+        );
+    }
     let placement = tier::placement(&args.target)?;
     if args.dry_run {
         return preview(&args.into_plan(&placement)?, &placement);

@@ -27,13 +27,18 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
+    /// For commands without flags for object stores: the environment says how to reach them.
+    pub(crate) fn of_environment() -> Self {
+        Self { storage_option: Vec::new(), timeout: None }
+    }
+
     /// Sets the access to object stores for the rest of the program; it has no effect on local data.
     pub(crate) fn apply<'a>(&self, data: impl IntoIterator<Item = &'a Path>) -> Result<()> {
-        let local: Vec<&Path> = data.into_iter().filter(|path| !is_url(path)).collect();
+        let (urls, local): (Vec<&Path>, Vec<&Path>) = data.into_iter().partition(|path| is_url(path));
         let given = [("--storage-option", !self.storage_option.is_empty()), ("--timeout", self.timeout.is_some())];
         // A list may name objects.
-        if let (Some(folder), Some((flag, _))) =
-            (local.iter().find(|path| path.is_dir()), given.iter().find(|(_, is_given)| *is_given))
+        if let (true, Some(folder), Some((flag, _))) =
+            (urls.is_empty(), local.iter().find(|path| path.is_dir()), given.iter().find(|(_, is_given)| *is_given))
         {
             bail!("{flag} is for data on an object store, and {} is local", folder.escaped());
         }

@@ -17,6 +17,7 @@ use crate::data::InputArgs;
 use crate::flags::{Flags, Pick};
 use crate::live::QuietArgs;
 use crate::output::{JsonArgs, Outcome, done, remark};
+use crate::store::StoreArgs;
 use crate::train::CheckpointFolders;
 use crate::values::time;
 use crate::{live, stop, tier, train};
@@ -89,6 +90,7 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
     if is_url(&args.data) {
         bail!("{}: tune changes how local data is read; use train on an object store", args.data.escaped());
     }
+    StoreArgs::of_environment().apply([])?;
     args.data = args.input.path(&args.data)?;
     let placement = tier::placement(&args.data)?;
     if let Some(scratch) = &args.scratch {

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_format::list;
+use forebay_storage::{Routed, Storage, is_url};
 use forebay_units::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -84,8 +85,11 @@ fn identity(plan: &MakePlan) -> Map<String, Value> {
     }
 }
 
-/// The size of a file that starts and ends like a JPEG.
+/// The size of a file that starts and ends like a JPEG. An object is whole if it exists.
 fn whole_jpeg(path: &Path) -> Option<u64> {
+    if is_url(path) {
+        return Routed::default().size(path).ok();
+    }
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
     let mut ends = [0; 4];

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use forebay_record::Fault;
-use forebay_storage::{Buffer, Local, Storage};
+use forebay_storage::{Buffer, Routed, Storage};
 use forebay_units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub fn pack(plan: &PackPlan, out: &Path, control: &Control<'_>) -> Result<Packed
     if home.resumed {
         write::sweep(out)?;
     }
-    let storage = Local::default();
+    let storage = Routed::default();
     if let Some(manifest) = finished(&storage, plan, out) {
         return Ok(outcome(&manifest, plan.n_shards()));
     }
@@ -79,7 +79,7 @@ pub fn pack(plan: &PackPlan, out: &Path, control: &Control<'_>) -> Result<Packed
     let value = serde_json::to_value(&manifest).expect("a manifest is plain data");
     commit_json(&out.join(MANIFEST), &value)?;
     for entry in &manifest.shards {
-        storage.remove(&note_path(out, &entry.file))?;
+        run.storage.remove(&note_path(out, &entry.file))?;
     }
     Ok(outcome(&manifest, n_kept))
 }
@@ -117,7 +117,7 @@ fn note_path(out: &Path, file: &Path) -> PathBuf {
 struct Run<'a> {
     plan: &'a PackPlan,
     out: &'a Path,
-    storage: Local,
+    storage: Routed,
     control: &'a Control<'a>,
     done: Mutex<Progress>,
 }

@@ -11,7 +11,7 @@ use forebay_format::example::Keys;
 use forebay_format::image::ImageKind;
 use forebay_format::tfrecord::Compression;
 use forebay_format::{MAX_SAMPLE_SIZE, tar};
-use forebay_storage::{Buffer, Local};
+use forebay_storage::{Buffer, Local, is_url};
 use forebay_units::random::mix;
 use forebay_units::{Bytes, PathText};
 use serde_json::{Map, Value};
@@ -154,6 +154,9 @@ impl PackPlan {
 
     /// Refuses to write into the folder being packed: the shards would become part of the input.
     pub(super) fn refuse_inside(&self, out: &Path) -> Result<()> {
+        if is_url(out) {
+            return Ok(());
+        }
         let existing = out.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
         let inside = matches!((existing, self.input.canonicalize()), (Some(out), Ok(input)) if out.starts_with(&input));
         if !inside || !self.input.is_dir() {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use forebay_bench::checkpoint::{CheckpointSettings, Plan};
 use forebay_measure::{Kept, Places, spelled};
+use forebay_storage::is_url;
 use forebay_units::PathText;
 
 use super::{PlaceArgs, files};
@@ -17,7 +18,7 @@ use crate::{live, stop};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: PlaceArgs,
+    pub(super) at: PlaceArgs,
 
     #[command(flatten)]
     settings: Flags<CheckpointSettings>,
@@ -51,6 +52,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 fn create(dir: &Path) -> Result<()> {
+    if is_url(dir) {
+        return Ok(());
+    }
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.escaped()))
 }
 

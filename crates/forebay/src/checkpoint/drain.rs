@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(20);
 #[command(mut_arg("burst_dir", |arg| arg.required(true)))]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: PlaceArgs,
+    pub(super) at: PlaceArgs,
 
     /// Limit of bytes copied per second, for example 100MB; reading back the copy has the same limit
     #[arg(long, value_name = "SIZE", value_parser = of(value::bytes_per_s))]

@@ -4,8 +4,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The name that the holder wrote into the lock file; `None` if no process on this machine holds the lock.
-pub(super) fn holder(lock: &Path) -> Option<String> {
+use forebay_checkpoint::lock_holder;
+use forebay_storage::{bucket, is_url};
+
+/// The name that the holder wrote into the lock; `None` if no process holds it. Of a folder, only processes on this
+/// machine are seen.
+pub(super) fn holder(lock: &Path) -> forebay_checkpoint::Result<Option<String>> {
+    if is_url(lock) { lock_holder(bucket().as_ref(), lock) } else { Ok(holder_of_file(lock)) }
+}
+
+fn holder_of_file(lock: &Path) -> Option<String> {
     let inode = fs::metadata(lock).ok()?.ino();
     let written = fs::read_to_string(lock).ok()?.trim().to_owned();
     let locks = fs::read_to_string("/proc/locks").ok()?;

@@ -13,7 +13,7 @@ use crate::output::{JsonArgs, Outcome, Schema};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    folders: FolderArgs,
+    pub(super) folders: FolderArgs,
 
     #[command(flatten)]
     json: JsonArgs,
@@ -75,7 +75,7 @@ impl Listing {
                 path: tier.dir.escaped().into_owned(),
                 n_checkpoints: here.iter().filter(|name| why_foreign(tier, **name).is_none()).count(),
                 left_over: left_over(tier)?,
-                held_by: holder(&tier.lock_path()),
+                held_by: holder(&tier.lock_path())?,
             });
             here.into_iter().for_each(|name| names.entry(name).or_default().push(tier));
         }

@@ -18,10 +18,11 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use forebay_checkpoint::Tier;
 use forebay_measure::{Kept, Place, Places};
-use forebay_storage::Profile;
+use forebay_storage::{Profile, is_url};
 use forebay_units::PathText;
 
 use crate::output::{Json, JsonArgs, Outcome, keep_apart};
+use crate::store::StoreArgs;
 use crate::tier::place;
 
 #[derive(Debug, Subcommand)]
@@ -50,7 +51,24 @@ pub(crate) enum Command {
     Convert(convert::Args),
 }
 
+impl Command {
+    /// Sets how the folders are reached that are on object stores.
+    fn reach(&self) -> Result<()> {
+        let folders = match self {
+            Self::Bench(args) => &args.at.folders,
+            Self::Ls(args) => &args.folders,
+            Self::Verify(args) => &args.at.folders,
+            Self::Drain(args) => &args.at.folders,
+            Self::Prune(args) => &args.at.folders,
+            Self::Restore(args) => &args.at.folders,
+            Self::Convert(_) => return Ok(()),
+        };
+        folders.store.apply(folders.dirs())
+    }
+}
+
 pub(crate) fn run(command: Command) -> Result<Outcome> {
+    command.reach()?;
     match command {
         Command::Bench(args) => bench::run(&args),
         Command::Ls(args) => ls::run(&args),
@@ -64,12 +82,15 @@ pub(crate) fn run(command: Command) -> Result<Outcome> {
 
 #[derive(Debug, clap::Args)]
 struct FolderArgs {
-    /// Folder of the checkpoints
+    /// Folder or URL of the checkpoints
     dir: PathBuf,
 
     /// Burst buffer: the folder that checkpoints are saved to first
     #[arg(long, value_name = "DIR")]
     burst_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 /// The folders and their devices.
@@ -136,13 +157,17 @@ impl FolderArgs {
 }
 
 fn check_exists(dir: &Path) -> Result<()> {
-    if !dir.exists() {
+    // In a store, everything below a bucket exists.
+    if !is_url(dir) && !dir.exists() {
         bail!("{}: no such folder", dir.escaped());
     }
     Ok(())
 }
 
 fn check_folder(dir: &Path) -> Result<()> {
+    if is_url(dir) {
+        return Ok(());
+    }
     if !dir.exists() {
         return files::check_outside(dir);
     }

@@ -17,7 +17,7 @@ use crate::output::{JsonArgs, Outcome, Schema};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: PlaceArgs,
+    pub(super) at: PlaceArgs,
 
     /// Checkpoints to keep in each folder
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

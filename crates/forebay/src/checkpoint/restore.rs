@@ -24,7 +24,7 @@ const MAX_RELISTS: usize = 8;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: PlaceArgs,
+    pub(super) at: PlaceArgs,
 
     /// FILE.safetensors or a TensorFlow prefix to write; must not exist
     #[arg(long, value_name = "FILE")]

@@ -13,7 +13,7 @@ use crate::{progress, stop};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: PlaceArgs,
+    pub(super) at: PlaceArgs,
 
     /// Verify only the checkpoints of this step
     #[arg(long, value_name = "N")]

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use forebay_dataset::{MakePlan, MakeSpec, Profile, SizeMix, make};
 use forebay_measure::value;
-use forebay_storage::is_url;
 use forebay_units::{Bytes, PathText, count, group_digits};
 
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, done};
+use crate::store::StoreArgs;
 use crate::values::of;
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(value_name = "imagenet|caltech101")]
     profile: Profile,
 
-    /// Folder to write to; a second run resumes an unfinished one
+    /// Folder or URL to write to; a second run resumes an unfinished one
     dir: PathBuf,
 
     /// Number of images; the profile's by default
@@ -52,6 +52,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
+    #[command(flatten)]
+    store: StoreArgs,
+
     /// Show the plan without writing anything
     #[arg(long)]
     dry_run: bool,
@@ -68,9 +71,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         classes: args.classes,
         ..MakeSpec::new(args.profile)
     };
-    if is_url(&args.dir) {
-        bail!("{}: make writes local files; copy them to the object store with its own tool", args.dir.escaped());
-    }
+    args.store.apply([args.dir.as_path()])?;
     let plan = MakePlan::new(&spec)?;
     let dir = args.dir.escaped();
     if args.dry_run {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         let classes = format!("{classes} class{}", if classes == 1 { "" } else { "es" });
         return done(&format!("{dir}: {images} in {classes}, about {}\n", plan.expected_bytes()));
     }
-    let made = with_progress("making", args.work.threads, |control| make(&plan, &args.dir, control))?;
+    let made = with_progress("making", args.work.threads_for(&args.dir), |control| make(&plan, &args.dir, control))?;
     let kept =
         if made.n_kept > 0 { format!(", {} of them already there", group_digits(made.n_kept)) } else { String::new() };
     done(&format!("{dir}: {}, {}{kept}\n", count(made.n_files, "image"), made.bytes))

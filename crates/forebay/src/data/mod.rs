@@ -21,7 +21,7 @@ use crate::values::SampleLimit;
 use crate::{progress, stop};
 pub(crate) use input::InputArgs;
 
-/// Threads that examine objects, unless another number is given.
+/// Threads that examine or write objects, unless another number is given.
 const THREADS_OF_OBJECTS: u32 = 32;
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +53,13 @@ struct WorkArgs {
     /// Worker threads; 0 for one per core
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
+}
+
+impl WorkArgs {
+    /// The threads for data there: each waits for one request at a time.
+    fn threads_for(&self, path: &Path) -> u32 {
+        if self.threads == 0 && is_url(path) { THREADS_OF_OBJECTS } else { self.threads }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -123,8 +130,7 @@ impl InspectArgs {
         let path = self.input.path(&self.path)?;
         // There is nothing to clean up, and listing a million files takes seconds.
         stop::flag_once_begun();
-        // Each thread waits for one request at a time.
-        let threads = if self.work.threads == 0 && is_url(&path) { THREADS_OF_OBJECTS } else { self.work.threads };
+        let threads = self.work.threads_for(&path);
         let work = |_: Option<&Sampler>| with_progress(name, threads, |control| look(&path, control));
         let (found, series) = observe(Options::default(), work);
         let observed = Observed { found: found?, series: series? };

@@ -15,6 +15,7 @@ use super::InputArgs;
 use super::{WorkArgs, with_progress};
 use crate::output::{Outcome, Outputs, done, note, print, remark};
 use crate::stop;
+use crate::store::StoreArgs;
 use crate::values::{SampleLimit, of};
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     select: InputArgs,
 
-    /// Folder for the shards; a second run resumes an unfinished one
+    /// Folder or URL for the shards; a second run resumes an unfinished one
     out: PathBuf,
 
     /// Format to write
@@ -62,6 +63,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     work: WorkArgs,
 
+    #[command(flatten)]
+    store: StoreArgs,
+
     /// Show the plan without writing anything
     #[arg(long)]
     dry_run: bool,
@@ -90,8 +94,12 @@ pub(crate) fn run(mut args: Args) -> Result<Outcome> {
             bail!("{flag} needs {by}");
         }
     }
-    if let Some(url) = [&args.input, &args.out].into_iter().find(|path| is_url(path)) {
-        bail!("{}: pack reads and writes local files; ingest and train read object stores directly", url.escaped());
+    args.store.apply([args.input.as_path(), args.out.as_path()])?;
+    if is_url(&args.input) {
+        bail!("{}: pack reads local files; ingest and train read object stores directly", args.input.escaped());
+    }
+    if to_files && is_url(&args.out) {
+        bail!("{}: --to files writes local files", args.out.escaped());
     }
     args.input = args.select.path(&args.input)?;
     Outputs::for_inputs([args.input.as_path()], false).folder_apart("OUT", &args.out)?;
@@ -133,7 +141,7 @@ fn run_pack(args: &Args, packing: Packing) -> Result<Outcome> {
         return done(&format!("{out}: {files} into {shards}, about {}\n", plan.expected_bytes()));
     }
     stop::finishing("the shards");
-    let packed = with_progress("packing", args.work.threads, |control| pack(&plan, &args.out, control))?;
+    let packed = with_progress("packing", args.work.threads_for(&args.out), |control| pack(&plan, &args.out, control))?;
     let samples = count(packed.n_samples, "sample");
     let shards = count(packed.n_shards, &format!("{} shard", packing.name()));
     print(&format!("{out}: {samples} in {shards}, {}{}\n", packed.bytes, kept(packed.n_kept)))?;

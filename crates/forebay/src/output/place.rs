@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Result, bail};
 use forebay_format::Kind;
+use forebay_storage::is_url;
 use forebay_units::PathText;
 
 /// The kernel follows the same number of links.
@@ -17,6 +18,9 @@ const MOST_LISTED: u64 = 1 << 30;
 
 /// The path without links and dots. A path that does not exist is resolved from its nearest existing ancestor.
 pub(crate) fn place(path: &Path) -> PathBuf {
+    if is_url(path) {
+        return path.to_owned();
+    }
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let Ok(place) = path.canonicalize() {

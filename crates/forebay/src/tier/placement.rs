@@ -15,7 +15,10 @@ use super::up::describe;
 /// A folder for checkpoints with its tier, or the one given by a flag, and notes for the record.
 pub(crate) fn place(dir: &Path, named: Option<&Profile>) -> Result<(Place, Vec<String>)> {
     if is_url(dir) {
-        bail!("{}: checkpoints are saved to local folders, not to object stores", dir.escaped());
+        return match named {
+            Some(_) => bail!("{}: a device is emulated for local folders, not for an object store", dir.escaped()),
+            None => Ok((Place::new(dir), Vec::new())),
+        };
     }
     let placement = placement(dir)?;
     let notes = placement.notes_with(named);

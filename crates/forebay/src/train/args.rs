@@ -111,6 +111,10 @@ impl Args {
         self.data.as_deref().into_iter().chain(validation)
     }
 
+    pub(super) fn checkpoint_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.saving.dirs()
+    }
+
     /// The plan for the flags and this placement, and notes for the record.
     pub(super) fn into_plan(self, placement: &Placement) -> Result<(Plan, Vec<String>)> {
         let settings = self.settings.0;

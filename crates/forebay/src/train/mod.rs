@@ -65,7 +65,7 @@ fn run_on(args: Args, ranks: &dyn Ranks) -> Result<Outcome> {
 }
 
 fn prepare(mut args: Args, ranks: &dyn Ranks) -> Result<Prepared> {
-    args.store.apply(args.inputs())?;
+    args.store.apply(args.inputs().chain(args.checkpoint_dirs()))?;
     args.data = args.data.as_deref().map(|data| args.input.path(data)).transpose()?;
     let placement = args.data.as_deref().map_or(Ok(Placement::default()), tier::placement)?;
     let is_written = !args.dry_run && ranks.rank() == 0;

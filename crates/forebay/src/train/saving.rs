@@ -25,6 +25,10 @@ pub(super) struct Saving {
 }
 
 impl Saving {
+    pub(super) fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.folders.dirs()
+    }
+
     /// See [`CheckpointFolders::saves`].
     pub(super) fn saves(&self, settings: &TrainSettings, data: Option<&Path>) -> Result<Option<(Saves, Vec<String>)>> {
         let saves = self.folders.saves(settings, data)?;
@@ -34,7 +38,7 @@ impl Saving {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckpointFolders {
-    /// Folder for checkpoints
+    /// Folder or URL for checkpoints
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
 
@@ -52,6 +56,10 @@ pub(crate) struct CheckpointFolders {
 }
 
 impl CheckpointFolders {
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.burst_dir.iter().chain(&self.checkpoint_dir).map(PathBuf::as_path)
+    }
+
     /// The flags that were given, for the record.
     pub(crate) fn given(&self) -> Levels {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.escaped().into_owned());

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use forebay_emulation::{Plan, checkpoint_place};
 use forebay_measure::Place;
+use forebay_storage::is_url;
 use forebay_units::PathText;
 use forebay_workload::Workload;
 
@@ -41,6 +42,9 @@ impl CheckpointFlags<'_> {
         }
         if !stays {
             self.check_scratch()?;
+        }
+        if is_url(&dir) {
+            bail!("{}: workload run saves checkpoints to local folders, not to object stores", dir.escaped());
         }
         let (place, notes) = tier::place(&dir, None)?;
         let notes = notes.iter().map(|note| note.replacen("the data is", "checkpoints are", 1)).collect();

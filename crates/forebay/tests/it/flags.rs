@@ -40,7 +40,8 @@ const INGEST: [&str; 12] = [
     include_str!("probe_ceiling.rs"),
 ];
 
-const CHECKPOINT: [&str; 6] = [
+const CHECKPOINT: [&str; 7] = [
+    include_str!("objects_checkpoint.rs"),
     include_str!("checkpoint_bench.rs"),
     include_str!("checkpoint_convert.rs"),
     include_str!("checkpoint_damage.rs"),
@@ -72,16 +73,16 @@ fn flags(help: &str) -> Vec<&str> {
 #[test]
 fn every_flag_of_every_command_is_used_in_a_test() {
     let commands: &[(&str, &[&str], usize)] = &[
-        ("checkpoint bench", &[include_str!("checkpoint_bench.rs")], 15),
-        ("checkpoint ls", &CHECKPOINT, 3),
-        ("checkpoint verify", &CHECKPOINT, 6),
-        ("checkpoint drain", &CHECKPOINT, 6),
-        ("checkpoint prune", &CHECKPOINT, 7),
-        ("checkpoint restore", &CHECKPOINT, 7),
+        ("checkpoint bench", &[include_str!("checkpoint_bench.rs"), CHECKPOINT[0]], 17),
+        ("checkpoint ls", &CHECKPOINT, 5),
+        ("checkpoint verify", &CHECKPOINT, 8),
+        ("checkpoint drain", &CHECKPOINT, 8),
+        ("checkpoint prune", &CHECKPOINT, 9),
+        ("checkpoint restore", &CHECKPOINT, 9),
         ("checkpoint convert", &CHECKPOINT, 4),
-        ("data make", &[include_str!("make.rs")], 9),
+        ("data make", &[include_str!("make.rs"), OBJECTS], 11),
         ("data inspect", &[include_str!("inspect.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
-        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT], 13),
+        ("data pack", &[include_str!("pack.rs"), include_str!("bad_files.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 15),
         ("data verify", &[include_str!("verify.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 9),
         ("data decode", &[include_str!("decode.rs"), INPUT[0], INPUT[1], LIMIT, OBJECTS], 16),
         ("completions", &[], 0),

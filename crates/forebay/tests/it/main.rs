@@ -37,6 +37,7 @@ mod manual;
 mod new_folders;
 #[cfg(feature = "object")]
 mod objects;
+mod objects_checkpoint;
 mod odd_names;
 mod outputs;
 mod outputs_table;

@@ -16,26 +16,26 @@ fn stored(dir: &Dir, folder: &str) -> S3Server {
     server
 }
 
-fn command(dir: &Dir, server: &S3Server, line: &str) -> Command {
+pub(crate) fn command(dir: &Dir, server: &S3Server, line: &str) -> Command {
     let mut command = dir.command(line);
     // The user's own credentials are not looked at.
     command.env("HOME", dir.path(".home")).envs(server.variables());
     command
 }
 
-fn run(dir: &Dir, server: &S3Server, line: &str) -> Ran {
+pub(crate) fn run(dir: &Dir, server: &S3Server, line: &str) -> Ran {
     let ran: Ran = command(dir, server, line).output().unwrap().into();
     assert!(!ran.stdout.contains("hush") && !ran.stderr.contains("hush"), "{line}: a secret is shown\n{ran:?}");
     ran
 }
 
-fn met(dir: &Dir, server: &S3Server, line: &str) -> String {
+pub(crate) fn met(dir: &Dir, server: &S3Server, line: &str) -> String {
     let ran = run(dir, server, line);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{line}\n{}", ran.stdout);
     ran.stdout
 }
 
-fn refused(dir: &Dir, server: &S3Server, line: &str) -> String {
+pub(crate) fn refused(dir: &Dir, server: &S3Server, line: &str) -> String {
     let ran = run(dir, server, line);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line}\n{}", ran.stderr);
     ran.stderr
@@ -243,13 +243,9 @@ fn settings_that_mean_nothing_where_the_data_is_are_refused() {
         assert!(said(&format!("data inspect set {flag}")).contains("is for data on an object store"), "{flag}");
     }
     assert!(said("tune s3://bucket/set --accelerator emulated:1ms").contains("tune changes how local data is read"));
-    let to_store = said("data make caltech101 s3://bucket/new --count 1");
-    assert!(to_store.contains("s3://bucket/new: make writes local files"), "{to_store}");
-    assert!(said("data pack s3://bucket/set packed --to tar").contains("pack reads and writes local files"));
-    let saved = said(
-        "train set --accelerator emulated:1ms --checkpoint-dir s3://bucket/ck --checkpoint-every 1 --checkpoint-size 1MB",
-    );
-    assert!(saved.contains("s3://bucket/ck: checkpoints are saved to local folders"), "{saved}");
+    let from_store = said("data pack s3://bucket/set packed --to tar");
+    assert!(from_store.contains("s3://bucket/set: pack reads local files"), "{from_store}");
+    assert!(said("data pack set s3://bucket/new --to files").contains("--to files writes local files"));
 }
 
 #[test]
@@ -272,4 +268,45 @@ fn no_secret_reaches_the_record_and_profiles_are_read() {
     let record = String::from_utf8(dir.read("run.json")).unwrap();
     assert!(!record.contains("hush"), "{record}");
     assert!(record.contains("aws_session_token=***") && record.contains("aws_secret_access_key=***"), "{record}");
+}
+
+/// The objects that are not hidden.
+fn shown(server: &S3Server) -> Vec<String> {
+    server.names().into_iter().filter(|name| !name.contains("/.")).collect()
+}
+
+#[test]
+fn a_dataset_is_made_in_a_store_as_on_a_disk_and_a_second_run_keeps_it() {
+    let (dir, server) = (Dir::with_set(), S3Server::start().unwrap());
+    let line = "data make caltech101 s3://bucket/new --count 24 --median-size 4KB --timeout 10s --storage-option aws_region=us-east-1";
+    dir.met("data make caltech101 new --count 24 --median-size 4KB");
+    let said = met(&dir, &server, line);
+    assert!(said.starts_with("s3://bucket/new: 24 images, "), "{said}");
+    let local = dir.tree("new");
+    assert_eq!(shown(&server), local.keys().map(|name| format!("bucket/new/{name}")).collect::<Vec<_>>());
+    assert!(local.iter().all(|(name, bytes)| server.get(&format!("bucket/new/{name}")).as_ref() == Some(bytes)));
+    let lost = shown(&server).into_iter().find(|name| name.ends_with(".jpg")).unwrap();
+    server.remove(&lost);
+    assert!(met(&dir, &server, line).contains("23 of them already there"));
+    assert!(server.get(&lost).is_some());
+    let other = refused(&dir, &server, "data make caltech101 s3://bucket/new --count 25 --median-size 4KB");
+    assert!(other.contains("s3://bucket/new"), "{other}");
+    server.put("bucket/theirs/thesis.tex", *b"x");
+    let foreign = refused(&dir, &server, "data make caltech101 s3://bucket/theirs --count 1");
+    assert!(foreign.contains("s3://bucket/theirs"), "{foreign}");
+}
+
+#[test]
+fn shards_are_packed_into_a_store_as_onto_a_disk() {
+    let (dir, server) = (Dir::with_set(), S3Server::start().unwrap());
+    let flags = "--to tfrecord --shard-size 64KiB --timeout 10s --storage-option aws_region=us-east-1";
+    dir.met("data pack set packed --to tfrecord --shard-size 64KiB");
+    let packed = run(&dir, &server, &format!("data pack set s3://bucket/packed {flags}"));
+    assert_eq!(packed.code, Some(0), "{packed:?}");
+    let local = dir.tree("packed");
+    assert_eq!(shown(&server), local.keys().map(|name| format!("bucket/packed/{name}")).collect::<Vec<_>>());
+    assert!(local.iter().all(|(name, bytes)| server.get(&format!("bucket/packed/{name}")).as_ref() == Some(bytes)));
+    let again = run(&dir, &server, &format!("data pack set s3://bucket/packed {flags}"));
+    assert!(again.stdout.contains("already there"), "{again:?}");
+    assert!(met(&dir, &server, "data verify s3://bucket/packed").contains("24"));
 }
