@@ -166,7 +166,7 @@ fn a_forced_ceiling_counts_on_any_file_system_and_its_own_tier() {
     apply(&mut record, &[], Some(&saved("disk", place("b"), hdd)));
     assert_eq!(ceilings(&record), [None, Some(12.0), Some(163.0)]);
     let why = "some rows have no ceiling of disk: it was not measured on the same tier, or not with reads";
-    assert_eq!(record.notes, [why]);
+    assert_eq!(record.notes[0], why);
     let mut noisy = all_modes();
     for cell in &mut noisy {
         cell.disturbed = Some(Disturbed { repeats: 1, taken: Taken::Processors, share: 0.9 });

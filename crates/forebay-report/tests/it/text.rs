@@ -303,7 +303,7 @@ fn what_a_benchmark_did_not_measure_is_not_made_up() {
     let mut bare = saved("burst");
     (bare.ceiling_mb_per_s, bare.read_ceiling_mb_per_s, bare.memory_bytes) = (None, None, None);
     (bare.restore_s, bare.durable_slow_s, bare.medium.tier, bare.burst) = (None, None, None, None);
-    let said = text(vec![bare]);
+    let said = text(vec![bare]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("The storage's ceiling was not measured."), "{said}");
     for absent in ["restore, MB/s", "of ceiling", "Memory", "durable on the last", "A burst buffer", "mulated"] {
         assert!(!said.contains(absent), "{absent}\n{said}");

@@ -270,9 +270,9 @@ fn where_checkpoints_make_the_gap_they_are_named() {
 fn a_study_says_what_its_workload_requires_and_how_many_cells_reach_it() {
     let mut lines = lines();
     for line in &mut lines[1..6] {
-        let value = line["workload"]["au_epoch"].as_f64().unwrap() / 100.0;
+        let value = line["workload"]["au_epoch"].as_f64().unwrap();
         line["workload"]["judged"] =
-            json!([{"what": "au_epoch", "value": value, "limit": 0.9, "is_met": false, "is_decisive": true}]);
+            json!([{"what": "au_epoch", "value": value, "limit": 90.0, "is_met": false, "is_decisive": true}]);
         line["workload"]["demand_bytes_per_s"] = json!(3.177e9);
     }
     let run = [NamedRun { name: "hugen".to_owned(), record: AnyRecord::from_text(&jsonl(&lines)).unwrap() }];

@@ -50,7 +50,7 @@ fn the_record_has_the_jobs_calls_and_the_report_shows_them_in_every_form() {
     for form in ["--json", "--csv"] {
         assert!(dir.met(&format!("report out {form} -")).contains("bytes_read"), "{form}");
     }
-    let shown = dir.met("report out");
+    let shown = String::from_utf8(dir.command("report out").output().unwrap().stdout).unwrap();
     assert!(shown.contains("R15"), "rules are shown");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let rows = |name: &str| shown.lines().filter(|line| line.contains(name)).count();

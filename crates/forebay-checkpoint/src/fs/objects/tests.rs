@@ -214,9 +214,16 @@ fn survive(what: &str, spoil: impl Fn(&S3Server)) -> bool {
     server.heal();
     let found = restored(patient(&server));
     assert!(found == 2 || outcome.is_err(), "{what}: it was saved, and step {found} is restored");
-    // This process still runs; the lock of a killed one is recognised by that.
-    server.remove("b/run/.forebay.lock");
-    saved(patient(&server), 3).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // This process still runs; the lock of a killed one is recognised by that. A request that was late may make it again.
+    let mut last = Err(String::new());
+    for _ in 0..3 {
+        server.remove("b/run/.forebay.lock");
+        last = saved(patient(&server), 3).map_err(|error| error.to_string());
+        if !matches!(&last, Err(error) if error.contains("is in use by")) {
+            break;
+        }
+    }
+    last.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(restored(patient(&server)), 3, "{what}");
     let kept = if found == 2 { [2, 3] } else { [1, 3] };
     let expected = kept.map(|step| {
