@@ -33,7 +33,9 @@ def train(run_ranks, forebay: Path, data: Path, out: Path, count: int, *more: ob
     words = ["--model", "alexnet-small", "--classes", 102, "--threads", 1, "--baseline", 0]
     if "--steps" not in more:
         words += ["--steps", STEPS]
-    return run_ranks(count, forebay, "train", data, *words, "--batch", BATCH // count, "--json", out, *more)
+    if "--batch" not in more:
+        words += ["--batch", BATCH // count]
+    return run_ranks(count, forebay, "train", data, *words, "--json", out, *more)
 
 
 def cell_of(done: Done, out: Path, count: int) -> dict:
