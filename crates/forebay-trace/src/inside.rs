@@ -11,7 +11,7 @@ const GRAIN_NS: u64 = 1 << 17;
 /// A wait with more than this is cut at its beginning.
 const MAX_RECENT: usize = 1 << 18;
 
-/// Calls on data, and the processor time of the process, during waits; summed over threads.
+/// Calls on data, and the processor time of the process outside the kernel, during waits; summed over threads.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Inside {
     pub(crate) wait_ns: u64,
@@ -125,7 +125,7 @@ impl Overlap {
         self.is_loop = true;
     }
 
-    /// A wait that ended, with the processor time of the whole process meanwhile.
+    /// A wait that ended, with the processor time that the whole process used outside the kernel meanwhile.
     pub(crate) fn wait(&mut self, event: &Event) {
         self.is_loop = true;
         let wait = (event.start_ns, event.end_ns());
