@@ -125,7 +125,7 @@ pub(crate) struct Question<'a> {
     pub(crate) output: Output,
     /// Samples per second that the consumer takes, if it is known.
     pub(crate) takes_per_s: Option<f64>,
-    /// Whether the consumer computes on the same GPU, so that decoding delays it.
+    /// Whether the consumer computes on the same GPU, where decoding delays it.
     pub(crate) shares_gpu: bool,
     pub(crate) cancel: &'a AtomicBool,
 }
@@ -286,7 +286,7 @@ fn samples(question: &Question<'_>) -> Option<Samples> {
     sound(kept, question)
 }
 
-/// Those that can be decoded, so that the rates are not those of failures.
+/// Those that can be decoded: failing is faster than decoding.
 fn sound(samples: Samples, question: &Question<'_>) -> Option<Samples> {
     let source = Source::memory(samples.clone());
     let mapped = Decoder::Cpu.decoded(Dataset::new(source.clone()), &source, question.output);

@@ -54,7 +54,7 @@ pub trait Bucket: Send + Sync {
     /// When nothing can be written there.
     fn begin(&self, path: &Path) -> Result<Box<dyn Upload>>;
 
-    /// Removes the parts of an upload that nobody goes on with, by its [id](Upload::id); success if it is gone already.
+    /// Removes the parts of an abandoned upload by its [id](Upload::id); success if it is gone already.
     ///
     /// # Errors
     /// When the store could not be asked.

@@ -11,8 +11,8 @@ pub(crate) struct Shard {
     pub(crate) block: u64,
 }
 
-/// Fingerprints of orders are made of this: single samples are described as before there were blocks, so that states
-/// saved then can be resumed.
+/// Fingerprints of orders are made of this. Single samples are described as before there were blocks: states
+/// saved then can still be resumed.
 impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shard = f.debug_struct("Shard");
